@@ -13,16 +13,13 @@ bounded: of more than `_MOST_UNITS` units, and plans of more stripes than `_MOST
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpiio_ext.analytics.diagnosis.activity_read import signed
 from mpiio_ext.analytics.run import library
-from mpiio_ext.analytics.tables.arrays import Whole
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from mpiio_ext.partitioning import Geometry, methods
 from mpiio_ext.partitioning.locks import FileSystem, gpfs, lustre, simulate
@@ -32,16 +29,8 @@ _SYSTEMS = {"server": lustre, "token": gpfs}
 _MOST_UNITS, _MOST_STRIPES = 1 << 22, 1 << 20
 
 Document = Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Writes:
-    """Recorded writes: of each its rank, when it began (s), and the first and the last byte."""
-
-    rank: Whole
-    start: np.ndarray[Any, np.dtype[np.float64]]
-    first: Whole
-    last: Whole
+#: Recorded writes: of each its rank, when it began (s), and the first and the last byte.
+_Writes = list[np.ndarray[Any, Any]]
 
 
 def table(
@@ -65,7 +54,7 @@ def table(
         seen = writes.get(numbers.get(row["file"], -1))
         counted = None if seen is None else _counted(seen, unit)
         did = next((one for one in statistics if library.is_of(one, row["file"])), None)
-        planned = None if did is None else _planned(did, row, made, 0 if seen is None else len(np.unique(seen.rank)))
+        planned = None if did is None else _planned(did, row, made, 0 if seen is None else len(np.unique(seen[0])))
         if counted is not None or planned is not None:
             out.append(
                 {"file": row["file"], "locks": f"{made.name}: {row['lock_protocol']}", "unit_bytes": unit}
@@ -88,37 +77,27 @@ def _recorded(log: Path, files: set[int]) -> dict[int, _Writes]:
         if "DXT_POSIX" not in opened.modules or opened.partial("DXT_POSIX"):
             return {}
         for one in opened.accesses("DXT_POSIX"):
-            number = signed(one.file)
+            number = one.signed
             if one.write and number in files:
                 first, length = (one.requests[name].astype(np.int64) for name in ("offset", "length"))
-                found.setdefault(number, []).append(
-                    _Writes(
-                        np.full(len(first), one.rank),
-                        one.requests["start"].astype(np.float64),
-                        first,
-                        first + np.maximum(length, 1) - 1,
-                    )
-                )
+                ranks, start = np.full(len(first), one.rank), one.requests["start"].astype(np.float64)
+                found.setdefault(number, []).append([ranks, start, first, first + np.maximum(length, 1) - 1])
     except DamagedLogError:
         return {}
-    return {
-        number: _Writes(
-            *(np.concatenate([getattr(one, field.name) for one in parts]) for field in dataclasses.fields(_Writes))
-        )
-        for number, parts in found.items()
-    }
+    return {number: [np.concatenate(each) for each in zip(*parts, strict=True)] for number, parts in found.items()}
 
 
 def _counted(writes: _Writes, unit: int) -> dict[str, int] | None:
     """Return how many lock units writes have touched, and how often one of them changed its writer."""
-    first, last = writes.first // unit, writes.last // unit
+    rank, start, *bounds = writes
+    first, last = (each // unit for each in bounds)
     each = last - first + 1
     if int(each.sum()) > _MOST_UNITS:
         return None
     which = np.repeat(np.arange(len(first)), each)
     units = first[which] + np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
-    order = np.lexsort((writes.start[which], units))
-    units, ranks = units[order], writes.rank[which][order]
+    order = np.lexsort((start[which], units))
+    units, ranks = units[order], rank[which][order]
     changes = (units[1:] == units[:-1]) & (ranks[1:] != ranks[:-1])
     return {
         "writes": len(first),

@@ -13,14 +13,14 @@ Guarantees. Other files are left as they are. Without numbers of requests no rul
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.run import library
 from mpiio_ext.common.units import count_text, seconds_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _DELEGATED = ("delegated_calls", "delegated_writes", "delegated_reads")
 #: Share of the time in I/O from which on the time in delegates is reported.
@@ -79,9 +79,6 @@ def mapped(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[int
 
 def as_asked_for(files: pa.Table, chosen: Collection[int]) -> pa.Table:
     """Return rows of ``darshan_file`` in which the chosen have what the program asked for."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not chosen:
         return files
     these = pc.is_in(files["file_id"], pa.array(list(chosen), files["file_id"].type))
@@ -114,13 +111,14 @@ def notice(names: Sequence[str], statistics: Sequence[Mapping[str, Any]], proces
     """
     more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
     said = (
-        f"Others than the ranks (delegates) carried out the accesses to `{names[0]}`{more}: bytes and times are"
-        " those of the program's own calls, and no cause is looked for in requests."
+        f"Delegates made the requests to `{names[0]}`{more}: processes or threads that carry out accesses for ranks."
+        " For such files the page shows bytes and times of the program's own calls, and the diagnosis inspects no"
+        " requests."
     )
     through_s = sum(row["delegated_s"] + row["flush_barrier_s"] for row in statistics) / max(1, processes)
     if through_s >= _MOST * io_s > 0:
         said += (
-            f" Each rank spent {seconds_text(through_s)}, on average, in accesses through delegates and waiting"
-            " for them: a run with `mpiox_delegates=0` shows whether they pay."
+            f" On average, a rank spent {seconds_text(through_s)} in accesses through delegates, and in waiting for"
+            " delegates. Run the program with `mpiox_delegates=0` to find out whether delegates pay."
         )
     return said

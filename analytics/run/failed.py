@@ -95,7 +95,7 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"{count_text(len(lines) - _MOST_LINES, 'more call')}, of fewer ranks each"]
     if outside and found:
-        lines.append(f"{_ranks(sorted(outside))} in no call on files and in none of MPI-IO")
+        lines.append(f"{_ranks(sorted(outside))} in no call on files and in no call of MPI-IO")
     return Stood(
         lines=lines,
         longest_s=longest[0],

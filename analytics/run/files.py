@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.ledger import Ledger, numbers_of
+from mpiio_ext.analytics.report.accesses import label_of
 from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.analytics.tables.plain import column_of
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
-from mpiio_ext.common.units import size_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Files that a document keeps.
 MOST = 100
@@ -35,58 +34,16 @@ _FORWARD = 0.75
 UNTOLD = "order not known"
 
 
-def opening_of(files: Files, activity: Activity | None, run_s: float) -> Numbers:
-    """Return the time of a rank that opens, closes and asks about each file (s), in no reads and writes.
-
-    It is the time in metadata calls, or in MPI-IO calls that open, close or set a view, where that is longer.
-    """
-    meta: Numbers = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    calls = {} if activity is None else activity.calls
-    opening = ranks.opening(files, [calls.get(each, Calls()) for each in files.table["file_id"].to_pylist()])
-    found: Numbers = np.minimum(np.maximum(meta, opening), run_s)
-    return found
+def own_time(files: Files, ledger: Ledger) -> Numbers:
+    """Return the time of an average rank in the calls on each file (s): of all files it adds up to that of the run."""
+    return ledger.at(numbers_of(files), ledger.means().least)
 
 
-def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Numbers, Numbers]:
-    """Return the time of a rank in the calls of each file (s), and `opening_of` it, which is a part of that.
-
-    It is that of the rank with most of it in MPI-IO calls, if recordings show it. Else reads and writes are those of
-    MPI-IO, where these take longer. No rank has more time than the run.
-    """
-    meta, calls = opening_of(files, activity, run_s), {} if activity is None else activity.calls
-    mpi, inside = (
-        np.array(
-            [
-                (sum(calls[each].mpi.values()), calls[each].inside) if each in calls else (0.0, 0.0)
-                for each in files.table["file_id"].to_pylist()
-            ]
-        )
-        .reshape(-1, 2)
-        .T
-    )
-    counted = np.fmax(ranks.time_in_calls(files, "both"), mpi) + meta
-    return np.minimum(np.where(inside > 0, inside, counted), run_s), meta
-
-
-def longest(files: Files, activity: Activity | None, run_s: float) -> list[str]:
+def longest(files: Files, ledger: Ledger) -> list[str]:
     """Return the names of files, those that took the most time first."""
-    time, _ = own_time(files, activity, run_s)
-    rows = files.table.select(["file", "file_id"]).take(np.argsort(-time, kind="stable")[:MOST]).to_pylist()
+    order = np.argsort(-own_time(files, ledger), kind="stable")[:MOST]
+    rows = files.table.select(["file", "file_id"]).take(order).to_pylist()
     return [row["file"] or f"file {row['file_id']}" for row in rows]
-
-
-def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
-    """Return the time in which a rank is in I/O calls (s), at most the run time, and that part without data calls.
-
-    Files of one rank each are those of the rank with most of their time, if the log has whose they are. Else they are
-    spread evenly over the ranks; but the rank with the longest one has at least that.
-    """
-    times = opening_of(files, activity, run_s), ranks.time_in_calls(files, "both")
-    opening, moving = ranks.of_busiest(files, times, float(processes), ranks.owners(files, activity))
-    if activity is not None and activity.source == "DXT":
-        moving = max(moving, float((activity.busy[1] - activity.busy[0]).sum()))
-    longest = float(np.max(own_time(files, activity, run_s)[0], initial=0.0))
-    return float(min(run_s, max(moving + opening, longest))), float(min(run_s, opening))
 
 
 def asked_bytes(files: Files) -> tuple[float, float]:
@@ -143,11 +100,7 @@ def _sizes(row: dict[str, Any], way: str) -> str | None:
     if not any(counts.values()):
         return None
     name = max(counts, key=lambda each: counts[each])
-    bounds = [0, *SIZE_BINS.values()]
-    low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
-    share = f"{100 * counts[name] / sum(counts.values()):.0f} %"
-    low_text, high_text = (size_text(each or 0, exact=True) for each in (low, high))
-    return f"{share} of {low_text} {f'to {high_text}' if high else 'and more'}"
+    return f"{100 * counts[name] / sum(counts.values()):.0f} % of {label_of(name)}"
 
 
 def _opens(row: dict[str, Any], activity: Activity | None) -> int | None:
@@ -161,14 +114,18 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def table(files: Files, activity: Activity | None, processes: int, run_s: float) -> list[dict[str, Any]]:
-    """Return a row for each file, those that took the most time first; units are in the names."""
-    time, opening = own_time(files, activity, run_s)
+def table(files: Files, activity: Activity | None, ledger: Ledger) -> list[dict[str, Any]]:
+    """Return a row for each file, those that took the most time first; units are in the names.
+
+    Times are those of an average rank.
+    """
+    time, processes = own_time(files, ledger), ledger.processes
+    opening = np.minimum(ledger.at(numbers_of(files), ledger.opening_of_files()), time)
     order = np.argsort(-time, kind="stable")[:MOST].tolist()
     unaligned = files["unaligned"] / np.where(
         files.requests("read") + files.requests("write") > 0, files.requests("read") + files.requests("write"), np.nan
     )
-    kept: pa.Table = files.table.take(order)
+    kept: pa.Table = files.table.take(column_of(order))
     out = []
     for place, row in zip(order, kept.to_pylist(), strict=True):
         known = activity.rows if activity is not None else {}

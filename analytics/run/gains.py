@@ -14,27 +14,13 @@ Guarantees. Every gain has its basis beside it. None is above the bound.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mpiio_ext.analytics.diagnosis.causes import named
 from mpiio_ext.analytics.diagnosis.model import IN_MPIIO
-from mpiio_ext.analytics.run.opening import concrete, leading, share_text
+from mpiio_ext.analytics.run.opening import Spent, concrete, leading, leading_others, share_text
 from mpiio_ext.common.units import size_text
 
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.run.opening import Spent
-
-#: What the time of a finding is, where it is not that of the accesses themselves.
-_TIME_OF = {
-    "late_rank": "the time in which ranks wait for it",
-    "waiting_calls": "the time of these waits",
-    "exchange": "the time without requests",
-    "turns": "the time in which ranks wait for their turn",
-    "syncs": "the time of these syncs",
-    "metadata": "the time of these calls",
-    "shared_opens": "the time of these calls",
-    "opening": "the time of these calls",
-    "shared_pointer": "the time of these waits",
-}
 #: Bytes of the requests that small accesses are collected to, and how long one takes (s): as of delegates, in
 #: csrc/core/stats/mpiox_stats_paying.c.
 _LARGE, _LARGE_S = 1 << 20, (0.001, 0.01)
@@ -44,31 +30,23 @@ _SMALL, _FEWEST = 1 << 14, 1000
 _COLLECTS = ("Use collective calls",)
 #: A step that makes a request of each piece: it costs where these are many.
 _PIECES = "ds_write=disable"
-#: Causes whose time passes outside of I/O calls, too: ranks wait for their turn in calls of other kinds.
-_OUTSIDE = ("turns",)
-#: Causes whose time is that of waits, of all ranks on average.
-_WAITS = ("late_rank", "waiting_calls", "exchange")
 
 
-def _longest(finding: Mapping[str, Any], spent: Spent) -> tuple[float, str]:
+def longest(finding: Mapping[str, Any], spent: Spent) -> tuple[float, str]:
     """Return the time (s) that any step of a finding can take away, and what that time is, in words."""
-    time_s, of = float(finding["time"]["value"]), _TIME_OF.get(finding["cause"], "the time that this explains")
+    cause, time_s = named(finding["cause"]), float(finding["time"]["value"])
+    of = cause.time_is
     inside = sum(one["value"] for one in finding["evidence"] if one["meaning"] == IN_MPIIO)
-    if finding["cause"] in _WAITS and spent.waiting_s > time_s:
+    if cause.waits and spent.waiting_s > time_s:
         time_s, of = spent.waiting_s, "the time of the rank that waits most"
     if inside > time_s:
         time_s, of = inside, "the time in the MPI-IO calls that make these requests"
-    return min(time_s, spent.run_s if finding["cause"] in _OUTSIDE else spent.io_s), of
-
-
-def bound_s(finding: Mapping[str, Any], spent: Spent) -> float:
-    """Return the time that any step of a finding can take away (s)."""
-    return _longest(finding, spent)[0]
+    return min(time_s, spent.run_s if cause.outside else spent.io_s), of
 
 
 def bound(finding: Mapping[str, Any], spent: Spent) -> str:
     """Return the gain of a step of a finding of which no more is known."""
-    time_s, of = _longest(finding, spent)
+    time_s, of = longest(finding, spent)
     return f"at most {share_text(time_s, spent.run_s)} of the run, {of}"
 
 
@@ -93,24 +71,25 @@ def gain(text: str, finding: Mapping[str, Any], direction: str, spent: Spent, pr
     text : of the advice.
     finding, direction : which it is of.
     """
-    most_s = bound_s(finding, spent)
+    most_s = longest(finding, spent)[0]
     if finding["cause"] == "small_requests" and text.startswith(_COLLECTS):
         least, most, counts = _collected_s(finding, direction, spent, processes)
         high, low = (share_text(max(most_s - each, 0.0), spent.run_s) for each in (least, most))
         if counts and most_s > least:
             range_ = f"up to {high}" if most_s <= most or low == high else f"{low} to {high}"
             return (
-                f"{range_} of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms: {counts}"
+                f"{range_} of the run, if all requests can be collected, and the file system moves 1 MiB in 1 to 10 ms:"
+                f" {counts}"
             )
     if _PIECES in text:
-        return f"{bound(finding, spent)}; it costs time where the pieces are many, since each becomes a request"
+        return f"{bound(finding, spent)}; if there are many pieces, the hint costs time: each piece becomes a request"
     return bound(finding, spent)
 
 
 def _of(measured: Mapping[str, str], finding: Mapping[str, Any], spent: Spent) -> str:
     """Return the gain of the step that the library has measured, as a share of the run, too."""
-    up_to = share_text(bound_s(finding, spent) * (1 - 1 / float(measured["most"])), spent.run_s)
-    return f"up to {up_to} of the run, these accesses {measured['gain']}"
+    up_to = share_text(longest(finding, spent)[0] * (1 - 1 / float(measured["most"])), spent.run_s)
+    return f"up to {up_to} of the run: the accesses become {measured['gain']}"
 
 
 def found(diagnosed: Sequence[Mapping[str, Any]], title: str) -> tuple[Mapping[str, Any], str]:
@@ -160,7 +139,8 @@ def help_of(
     processes: int,
 ) -> dict[str, str] | None:
     """Return what would help first: text, command, gain; None where nothing was found."""
-    if (first := leading(diagnosed, spent)) is None:
+    first = leading(diagnosed, spent)
+    if first is None or leading_others(diagnosed, spent) is not None:
         return None
     finding, direction = first
     if measured is not None and finding["cause"] == "small_requests":
@@ -177,5 +157,5 @@ def help_of(
     return {
         "text": text.rstrip("."),
         "command": command,
-        "gain": f"{printed_gain}; `{tune}` measures it" if command else printed_gain,
+        "gain": f"{printed_gain}; `{tune}` measures the gain" if command else printed_gain,
     }

@@ -21,24 +21,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+from mpiio_ext.analytics.diagnosis.case import OF_ONE_NODE
+from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.run import failed, library, opening
+from mpiio_ext.analytics.factors.extract import with_jobs
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.ledger import KINDS, Bounds, Interval, Ledger, Traced, numbers_of, of_files
+from mpiio_ext.analytics.report.accesses import common_sizes, place_chart, size_chart
+from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
+from mpiio_ext.analytics.report.job import started
+from mpiio_ext.analytics.report.logs import by_job
+from mpiio_ext.analytics.run import delegated, failed, failures, gains, library, opening, others, parts
+from mpiio_ext.analytics.run import files as accessed
+from mpiio_ext.analytics.run.largest import largest
+from mpiio_ext.analytics.sources.darshan import convert
+from mpiio_ext.analytics.tables.plain import column_of_array
 from mpiio_ext.common.endings import failure_of
+from mpiio_ext.common.page import Finding
 from mpiio_ext.common.recordings import STATISTICS, launch_of
 from mpiio_ext.common.units import amount_text, count_text, seconds_text
 from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.pioneer.darshan.recordings import CLASSES, OTHERS, heads, left_out, moved_beside
+from mpiio_ext.pioneer.readers import own
+from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, matcher
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.analyses.result import Chart
-    from mpiio_ext.analytics.diagnosis.activity import Activity
-    from mpiio_ext.analytics.factors.files import Files
-    from mpiio_ext.analytics.report.findings import Known
-    from mpiio_ext.analytics.run.machine import Machine
-    from mpiio_ext.common.page import Finding
     from mpiio_ext.pioneer.darshan.steps import Seen
+    from mpiio_ext.pioneer.darshan.tallies import Tallies
 
 #: Files whose layout is asked for; they are those that took the most time.
 _MOST_LAYOUTS = 4
@@ -57,15 +71,17 @@ _WORDS = (
     (", --low-bandwidth)", ")"),
     ("DXT has", "the recordings have"),
     ("as far as DXT has them", "as far as they are recorded"),
-    ("DXT ended early, or is damaged", "The recordings are not whole"),
+    ("DXT ended early, or is damaged", "The recordings are not complete"),
     ("HEATMAP has", "the recordings have"),
-    ("counted by Darshan", "counted"),
+    ("Darshan counts", "the recordings count"),
+    ("the log has", "the recordings have"),
+    ("the log does not", "the recordings do not"),
     ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
     (" in the log", " in the recordings"),
     ("the log shows", "the recordings show"),
     ("start of the job", "start of the run"),
     ("known for this job", "known for this run"),
-    ("critical time, in which files are accessed", "time in which files are accessed"),
+    ("critical time (in which a file is accessed that the run waits for)", "time in which files are accessed"),
     (" of critical files", " of the files that the run waits for"),
     ("no critical file", "no file that the run waits for"),
     ("the critical files", "the files that the run waits for"),
@@ -74,12 +90,12 @@ _WORDS = (
 #: Words of advice for Lustre, and what they are for other file systems.
 _TARGETS = (("OSTs", "servers"), ("OST", "server"))
 _NONE_OPENED = (
-    "The library was under the program, and no file was opened with MPI-IO: the program makes no such call,"
-    " or each such call failed."
+    "mpiio_ext was loaded, but the program opened no file with MPI-IO: it does not call MPI_File_open, or each such"
+    " call failed."
 )
 _WITHOUT_MPI = (
-    "No MPI-IO here: no process whose calls were recorded has initialised MPI. This library speeds up MPI programs, and"
-    " changed nothing; this page is about the program's own calls (`mpiio-ext help howto/python-loaders`)"
+    "No MPI-IO here: no process whose calls were recorded has initialised MPI. This library speeds up only MPI"
+    " programs, so it changed nothing. The page shows the program's own calls (`mpiio-ext help howto/python-loaders`)"
 )
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
@@ -150,20 +166,24 @@ def headline(tables: Mapping[str, pa.Table], known: Known, documents: Sequence[M
     known : with the facts of its DXT and HEATMAP; of an anonymous form, times are rounded.
     documents : its diagnoses, the most important first.
     """
-    from mpiio_ext.analytics.diagnosis.words import rounded
-    from mpiio_ext.analytics.run import files as accessed
-    from mpiio_ext.analytics.run.machine import Machine
-
     job, activity = tables["darshan_job"].to_pylist()[0], known.activity
     processes, run_s = job["processes"] or 1, job["run_time"] or 0.0
     files = _all_files({**tables, "darshan_file": _of_the_program(tables["darshan_file"])})
-    rows = accessed.table(files, activity, processes, run_s)
-    times, mapped = _times(files, activity, processes, run_s, None), _mapped(files, activity, run_s)
-    spent = _spent(times, run_s, rows, mapped, [], Machine(), None)
-    spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s))
+    ledger = ledger_of(files, activity, processes, run_s)
+    rows = accessed.table(files, activity, ledger)
+    mapped = _mapped(files, activity, run_s)
+    spent = _spent(_times(ledger, files), rows, mapped, [], parts.Machine(), None)
+    spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s), names=_names(files))
     if known.anonymous:
         spent = dataclasses.replace(
-            spent, io_s=rounded(spent.io_s, 2), run_s=rounded(run_s, 2), opening_s=rounded(spent.opening_s, 2), files=()
+            spent,
+            io_s=rounded(spent.io_s, 2),
+            io=None if spent.io is None or spent.io.narrow else spent.io.rounded(2),
+            mean_s=rounded(spent.mean_s, 2),
+            most_s=rounded(spent.most_s, 2),
+            run_s=rounded(run_s, 2),
+            opening_s=rounded(spent.opening_s, 2),
+            files=(),
         )
     return opening.first_sentence(documents, spent, whole=not _is_crowded(tables))
 
@@ -172,20 +192,16 @@ def seconds_in_io(tables: Mapping[str, pa.Table], known: Known) -> float:
     """Return the time in I/O of one Darshan log, as its first sentence has it."""
     job = tables["darshan_job"].to_pylist()[0]
     files = _all_files({**tables, "darshan_file": _of_the_program(tables["darshan_file"])})
-    return _times(files, known.activity, job["processes"] or 1, job["run_time"] or 0.0, None)[0]
+    ledger = ledger_of(files, known.activity, job["processes"] or 1, job["run_time"] or 0.0)
+    return _times(ledger, files).io_s
 
 
 def _all_files(tables: Mapping[str, pa.Table]) -> Files:
-    from mpiio_ext.analytics.factors.extract import with_jobs
-    from mpiio_ext.analytics.factors.files import Files
-
     return Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
 
 
 def _is_crowded(tables: Mapping[str, pa.Table]) -> bool:
     """Return whether the counters of some files had no room of their own."""
-    from mpiio_ext.pioneer.darshan.recordings import OTHERS
-
     return OTHERS in tables["darshan_file"]["file"].to_pylist()
 
 
@@ -201,7 +217,7 @@ def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
 
 
 def _without_calls(why: str, there: bool, command: str, missing: str) -> dict[str, Any]:
-    sentence = f"No call was recorded: {why.partition(': ')[2] or why}."
+    sentence = f"{why[0].upper()}{why[1:]}."
     if there:
         sentence = "No call was recorded, although the library was called: there was no room for the recordings."
     return _plain(
@@ -219,6 +235,8 @@ def _plain(**parts: Any) -> dict[str, Any]:
         for name in (
             "facts",
             "notices",
+            "failures",
+            "failed_calls",
             "lacks",
             "findings",
             "conclusions",
@@ -250,9 +268,6 @@ def _plain(**parts: Any) -> dict[str, Any]:
 
 def _without_mpi(recordings: _Recorded | None) -> bool:
     """Return whether processes have recorded, and none of them has initialised MPI."""
-    from mpiio_ext.pioneer.darshan.recordings import heads
-    from mpiio_ext.pioneer.readers import own
-
     folders = [recordings.folder] if recordings is not None else []
     ranks = [head.rank for of in (heads, own.heads) for head in of(folders)]
     return bool(ranks) and max(ranks) < 0
@@ -262,7 +277,7 @@ def _not_reached(program: str, processes: int) -> str:
     doctor = opening.concrete(DOCTOR, program or "PROGRAM", processes)
     return (
         "No call reached the library, so it changed nothing. The program is linked statically, makes no MPI-IO"
-        f" calls (POSIX, serial HDF5), or does not use MPI; `{doctor}` finds out which"
+        f" calls (POSIX, serial HDF5), or does not use MPI; `{doctor}` finds the reason"
     )
 
 
@@ -294,12 +309,12 @@ def _silent(
     if unclosed:
         more = f" and {count_text(len(unclosed) - 1, 'more file')}" if len(unclosed) > 1 else ""
         return [
-            f"The program ended without closing `{unclosed[0]}`{more}: what the library did is not known, since it"
-            " reports on a file when that is closed."
+            f"The program ended without closing `{unclosed[0]}`{more}: the work of the library is not known, because"
+            " the library reports on a file only when the program closes the file."
         ]
     return [
-        "The program made MPI-IO calls, and the library reported on no file; this tells whether it is under the"
-        f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`"
+        "The program made MPI-IO calls, but the library reported on no file. This command shows whether the program"
+        f" runs under the library, and whether statistics are on: `{opening.concrete(DOCTOR, program, processes)}`"
     ]
 
 
@@ -307,11 +322,6 @@ def _tables(
     log: Path, statistics: Sequence[Mapping[str, Any]], *, recorded: bool = False
 ) -> tuple[dict[str, pa.Table], Activity | None, list[str]]:
     """Return the rows of a log, what ranks did when, and the files that others than these have accessed."""
-    from mpiio_ext.analytics.diagnosis.activity_read import activity_of
-    from mpiio_ext.analytics.report.logs import by_job
-    from mpiio_ext.analytics.run import delegated
-    from mpiio_ext.analytics.sources.darshan import convert
-
     converted = convert([log.name], str(log.absolute().parent))
     if converted.outcomes[0].status == "skipped":
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
@@ -346,25 +356,17 @@ def _concrete(
 
 
 def _spent(
-    times: tuple[float, float, float],
-    run_s: float,
+    spent: opening.Spent,
     rows: list[dict[str, Any]],
     mapped: list[str],
     shares: Sequence[Mapping[str, Any]],
-    given: Machine,
+    given: parts.Machine,
     recordings: _Recorded | None,
 ) -> opening.Spent:
     """Return the run's time, and how much of it is in I/O."""
-    from mpiio_ext.analytics.run import parts
-    from mpiio_ext.pioneer.darshan.recordings import left_out
-
-    io_s, opening_s, other_s = times
     left = left_out([recordings.folder] if recordings is not None else [])
-    return opening.Spent(
-        io_s=io_s,
-        run_s=run_s,
-        opening_s=opening_s,
-        other_s=other_s,
+    return dataclasses.replace(
+        spent,
         files=rows,
         mapped=mapped,
         waiting_s=parts.waiting_s(shares),
@@ -383,8 +385,6 @@ def _with_gains(
     measured: Mapping[str, str] | None,
 ) -> list[dict[str, Any]]:
     """Return findings whose advice says how much it may gain."""
-    from mpiio_ext.analytics.run import gains
-
     return [
         dataclasses.asdict(one)
         | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title), spent, processes, measured)}
@@ -399,23 +399,23 @@ def _document(
     lacks: list[str],
     recordings: _Recorded | None = None,
 ) -> dict[str, Any]:
-    from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
-    from mpiio_ext.analytics.run import conflicts, delegated, gains, machine, parts
-    from mpiio_ext.analytics.run import files as accessed
-    from mpiio_ext.pioneer.darshan.recordings import OTHERS
+    from mpiio_ext.analytics.run import conflicts
 
     tables, activity, by_others = _tables(log, statistics, recorded=recordings is not None)
     crowded = _is_crowded(tables)
     if crowded and not any(OTHERS in line for line in lacks):
-        lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
+        lacks = [*lacks, f"there was no room for the counters of some files: {OTHERS} contains their sums"]
     job = tables["darshan_job"].to_pylist()[0]
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
 
     measured = opening.paying(statistics, program, processes)
-    given = machine.of(recordings.folder) if recordings is not None else machine.Machine()
+    given = parts.machine_of(recordings.folder) if recordings is not None else parts.Machine()
     files = _all_files(tables)
-    seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
-    _add_times(files, activity, seen)
+    ledger = ledger_of(files, activity, processes, run_s)
+    seen = _seen(recordings, activity, accessed.longest(files, ledger)[:_MOST_CURVES])
+    if activity is not None and activity.ledger is not None and seen is not None:
+        activity.ledger = _recorded(activity.ledger, files, seen)
+        ledger = ledger_of(files, activity, processes, run_s)
     one_host = recordings is not None and _on_one_host(files)  # of a log, the mount may be of many hosts
     without_mpi = _without_mpi(recordings)
     known = Known(
@@ -423,12 +423,13 @@ def _document(
     )
     diagnosed = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
     documents = [one["document"] for one in diagnosed]
-    rows = _with_unfinished(accessed.table(files, activity, processes, run_s) if len(files) else [], recordings, run_s)
+    rows = _with_other_calls(accessed.table(files, activity, ledger) if len(files) else [], seen, recordings, run_s)
     _tell(rows, files, activity, seen, library.table(statistics))
     mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
-    spent = _spent(_times(files, activity, processes, run_s, seen), run_s, rows, mapped, shares, given, recordings)
-    if recordings is None:
-        spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s))
+    spent = _spent(_times(ledger, files), rows, mapped, shares, given, recordings)
+    more = _of_the_log(files, activity, run_s) if recordings is None else _of_recordings(files, seen, spent)
+    in_vain = seen is not None and _in_vain(ledger, files, seen, spent)
+    spent = dataclasses.replace(spent, **more, names=_names(files), in_vain=in_vain)
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     unclosed = _unclosed(files, activity)
@@ -444,6 +445,8 @@ def _document(
         lacks=lacks,
         crowded=crowded,
         notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
+        failures=list(spent.failures),
+        failed_calls=failures.rows(seen.tallies) if seen is not None else [],
         findings=_with_gains(findings(diagnosed), documents, spent, processes, measured),
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
@@ -465,55 +468,93 @@ def _tell(
     library_rows: Sequence[Mapping[str, Any]],
 ) -> None:
     """Put into rows of files what the program asked for, what reached the file system, and its arrays, in words."""
-    from mpiio_ext.analytics.diagnosis.activity import Calls
-    from mpiio_ext.analytics.run import arrays, asked
+    from mpiio_ext.analytics.run import asked
 
     numbers = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     for row in rows:
         views = seen.views.get(row["file"], ()) if seen is not None else ()
         calls = Calls() if activity is None else activity.calls.get(numbers.get(row["file"], 0), Calls())
         mine = [one for one in library_rows if library.is_of({"path": one["file"]}, row["file"])]
-        row["asked"] = asked.by_program(row, calls, views)
+        lost = failures.of_file(seen.tallies, row["file"]) if seen is not None else failures.Lost()
+        row["asked"] = asked.by_program(row, calls, views, lost)
         row["reached"] = asked.by_storage(row, mine, mapped=not (row["reads"] or row["writes"]))
-        row["arrays"] = arrays.described(views)
+        row["arrays"] = asked.described(views)
 
 
 def _at_end(recordings: _Recorded | None) -> failed.Stood:
     return failed.Stood() if recordings is None else recordings.at_end
 
 
-def _with_unfinished(rows: list[dict[str, Any]], recordings: _Recorded | None, run_s: float) -> list[dict[str, Any]]:
-    """Return rows of files, with the time of a rank in calls that had not ended; those with most time first."""
+def _with_other_calls(
+    rows: list[dict[str, Any]], seen: Seen | None, recordings: _Recorded | None, run_s: float
+) -> list[dict[str, Any]]:
+    """Return rows of files, those with most time first, with the time of a rank in calls that no counter has.
+
+    Those are calls that had not ended, and those of kinds that Darshan does not count.
+    """
+    uncounted = others.of_files(seen.tallies) if seen is not None else {}
     at_end = _at_end(recordings)
     for row in rows:
-        row["time_s"] = min(run_s, row["time_s"] + at_end.of_files.get(row["file"], 0.0))
+        more = at_end.of_files.get(row["file"], 0.0) + uncounted.get(row["file"], 0.0)
+        row["time_s"] = min(run_s, row["time_s"] + more)
     return sorted(rows, key=lambda row: -row["time_s"])
 
 
-def _times(
-    files: Files, activity: Activity | None, processes: int, run_s: float, seen: Seen | None
-) -> tuple[float, float, float]:
-    """Return the time in I/O (s), its part without data calls, and the time in calls that no counter has.
+def ledger_of(files: Files, activity: Activity | None, processes: int, run_s: float) -> Ledger:
+    """Return the ledger of a run's files: of its log, or of rows of a store."""
+    return of_files(None if activity is None else activity.ledger, files, processes, run_s)
 
-    The time in I/O is that of the rank with most of it: in calls on files, and in MPI-IO calls. The job waits for that
-    rank, wherever others are meanwhile. A log without recordings has it as far as counters of ranks show it.
+
+def _times(ledger: Ledger, files: Files) -> opening.Spent:
+    """Return the time in I/O and of which rank, and its part without data calls.
+
+    If ranks differ, the job waits for the slowest one: its time is named. If that is not known, an average rank's is.
     """
-    from mpiio_ext.analytics.run import files as accessed
+    run_s = ledger.run_s
+    slowest, mean = ledger.slowest(), ledger.mean()
+    whose, time = "", slowest
+    if ledger.processes > 1 and slowest.most > 1.1 * mean.least:
+        if slowest.narrow and slowest.least > 1.1 * mean.most:
+            number = ledger.slowest_rank()
+            whose = "the slowest rank of " if number is None else f"rank {number} of "
+        elif mean.most < slowest.most or mean.narrow:
+            whose, time = opening.AVERAGE, mean
+    slower = whose and time is slowest
+    rank = ledger.slowest_rank() if slower else None
+    names = dict(zip(numbers_of(files).tolist(), files.table["file"].to_pylist(), strict=True)) if len(files) else {}
+    if ledger.partial:  # the source lacks records: "at least"
+        time = Interval(time.least, time.least)
+    opening_s = float(ledger.opening()[int(np.argmax(ledger.ranks().least))])
+    return opening.Spent(
+        io_s=time.middle,
+        opening_s=min(opening_s, time.middle),
+        run_s=run_s,
+        io=time,
+        most_s=0.0 if ledger.partial else slowest.most,
+        whose=whose,
+        mean_s=mean.middle if slower and mean.narrow else 0.0,
+        largest=None if slower and rank is None else largest(ledger, names, [*filter(None, names.values())], rank),
+        moved={way: (ledger.slowest(way), ledger.moved(way), ledger.total(way)) for way in ("read", "write")},
+        processes=ledger.processes,
+    )
 
-    io_s, opening_s = accessed.in_io(files, activity, processes, run_s) if len(files) else (0.0, 0.0)
+
+def _of_recordings(files: Files, seen: Seen | None, spent: opening.Spent) -> dict[str, Any]:
+    """Return what only recordings have, as `Spent` takes it: calls by what they do, and those that failed."""
     if seen is None:
-        return io_s, opening_s, 0.0
-    busiest = int(seen.spent_s.sum(axis=1).argmax())
-    io_s = min(run_s, max(float(seen.spent_s[busiest].sum()) - seen.uncounted_s, 0.0))
-    mine = [spent[busiest] for spent in seen.in_mpi.values()]
-    opening_s = float(np.nansum([spent[2] - spent[3] for spent in mine])) if mine else opening_s
-    return io_s, min(opening_s, io_s), min(seen.uncounted_s, run_s - io_s)
+        return {}
+    counts = (np.nan_to_num(files[f"{kind}s"]).astype(int).tolist() for kind in ("read", "write"))
+    names = files.table["file"].to_pylist()
+    done = {name or "": {"read": reads, "write": writes} for name, reads, writes in zip(names, *counts, strict=True)}
+    busiest = None if spent.of_average else int(seen.spent_s.sum(axis=1).argmax())
+    return {
+        "others": others.groups(seen.tallies, busiest, len(seen.spent_s)),
+        "failures": failures.lines(seen.tallies, done),
+    }
 
 
 def _beside(folder: Path) -> list[str]:
     """Return a note on programs without MPI beside one that has it."""
-    from mpiio_ext.pioneer.darshan.recordings import moved_beside
-
     programs = [
         f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
         for command, *done in moved_beside([folder])
@@ -522,8 +563,8 @@ def _beside(folder: Path) -> list[str]:
         return []
     more = f" and {count_text(len(programs) - _MOST_BESIDE, 'more program')}" if len(programs) > _MOST_BESIDE else ""
     return [
-        f"Programs without MPI ran beside the one with it, and are not in these numbers:"
-        f" {', '.join(programs[:_MOST_BESIDE])}{more}. Each has a page of its own where it is run by itself."
+        f"Beside the MPI program, programs without MPI ran: {', '.join(programs[:_MOST_BESIDE])}{more}. No number of"
+        " this page includes these programs. Run such a program by itself to get a page about the program."
     ]
 
 
@@ -535,10 +576,10 @@ def _unclosed(files: Files, activity: Activity | None) -> list[str]:
 
 
 def _of_the_program(files: pa.Table) -> pa.Table:
-    from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, matcher
-
     other = matcher(OF_MPI)
-    return files.filter([not other.match(name or "") for name in files["file"].to_pylist()])
+    return files.filter(
+        column_of_array(np.array([not other.match(name or "") for name in files["file"].to_pylist()], np.bool_))
+    )
 
 
 def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
@@ -562,29 +603,34 @@ def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
 
 def _of_the_log(files: Files, activity: Activity | None, run_s: float) -> dict[str, Any]:
     """Return what a Darshan log does not have, as `Spent` takes it."""
+    from mpiio_ext.analytics.run import uncounted
+
     if activity is None:
         return {"logged": True}
     names = zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True)
     known = {number: calls.unmoved for number, calls in activity.calls.items() if calls.unmoved >= opening.LONG * run_s}
     unmoved = [name or f"file {number}" for number, name in names if known.get(number)]
-    return {"logged": True, "lost": activity.lost, "unmoved": unmoved}
+    hidden = uncounted.sentence(files, activity, run_s, _names(files)) if len(files) else ""
+    return {"logged": True, "lost": activity.lost, "unmoved": unmoved, "uncounted": hidden}
+
+
+def _names(files: Files) -> list[str]:
+    """Return the names of files, those that have one."""
+    return [name for name in files.table["file"].to_pylist() if name]
 
 
 def _of_mapped(name: str) -> str:
     return (
-        f"time and bytes of accesses to mapped memory (mmap), as of `{name}`: they are no calls, and are in none of"
-        " these numbers"
+        f"time and bytes of accesses to mapped memory (mmap), as of `{name}`: such an access is no call, and no number"
+        " of this page includes such accesses"
     )
 
 
 def _facts(
     job: Mapping[str, Any], files: Files, spent: opening.Spent, activity: Activity | None, *, crowded: bool
 ) -> list[list[str]]:
-    from mpiio_ext.analytics.report.accesses import common_sizes
-    from mpiio_ext.analytics.report.job import started
-    from mpiio_ext.analytics.run import files as accessed
-
-    others = [["other calls on files", f"up to {seconds_text(spent.other_s)}: failed ones, unlink, mkdir, fallocate"]]
+    least_s = opening.TRIVIAL * spent.run_s
+    others = [f"{one.words}: {seconds_text(one.seconds)}" for one in spent.others if one.seconds >= least_s]
     used = np.nansum([files[name] for name in ("opens", "bytes_read", "bytes_written")], axis=0) > 0
     names = files.table["file"].to_pylist()
     opened = sum(bool(it) and not (name or "").startswith("<STD") for name, it in zip(names, used, strict=True))
@@ -596,11 +642,12 @@ def _facts(
         ["run time", seconds_text(spent.run_s)],
         [
             "time in I/O",
-            f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)} of the run time),"
-            " of the rank with most of it",
+            f"{seconds_text(spent.io_s) if spent.io is None else opening.bounds_text(spent.io)}"
+            f" ({opening.spent_text(spent)} of the run time), of"
+            f" {spent.whose.removesuffix(' of ') or 'the rank with most time in I/O'}",
         ],
-        ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
-        *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
+        ["time in opening, closing, metadata", seconds_text(spent.opening_s)],
+        *([["time in other calls on files", "; ".join(others)]] if others else []),
         ["read, written by the program", ", ".join(map(amount_text, moved))],
         *map(list, common_sizes(activity)),
         ["files accessed", f"{'at least ' if crowded else ''}{opened:,}"],
@@ -608,8 +655,8 @@ def _facts(
             [
                 [
                     "not counted",
-                    f"{spent.left}, of the rank with most of them: {seconds_text(spent.left_s)};"
-                    " `--only GLOB` counts them",
+                    f"{spent.left}: {seconds_text(spent.left_s)} of the rank with most such operations;"
+                    " mpiio-ext run --only GLOB counts such operations",
                 ]
             ]
             if spent.left
@@ -620,37 +667,57 @@ def _facts(
 
 def _on_one_host(files: Files) -> bool:
     """Return whether the files that were read and written lie in file systems of one host, behind its page cache."""
-    from mpiio_ext.analytics.diagnosis.case import OF_ONE_NODE
-
     moved = np.nansum([files["bytes_read"], files["bytes_written"]], axis=0) > 0
     kinds = [kind for kind, it in zip(files.table["fs_type"].to_pylist(), moved, strict=True) if it]
     return bool(kinds) and all(kind in OF_ONE_NODE for kind in kinds)
 
 
-def _add_times(files: Files, activity: Activity | None, seen: Seen | None) -> None:
-    """Put times of ranks in MPI-IO calls, as recordings have them, in place of those that a log's counters allow.
-
-    The rank that has waited least for others to open and close a file is late by as much as these have waited longer
-    than it was in other calls. Waiting is no time of opening.
-    """
-    from mpiio_ext.pioneer.darshan.recordings import CLASSES
-
-    if activity is None or seen is None:
-        return
-    working = seen.spent_s.sum(axis=1) - seen.spent_s[:, CLASSES.index("waiting")]
+def _recorded(ledger: Ledger, files: Files, seen: Seen) -> Ledger:
+    """Return the ledger with what recordings have of ranks: in MPI-IO calls on files, and in all calls."""
+    spent = seen.spent_s.sum(axis=1)
+    in_mpi = {}
     for number, name in zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True):
-        calls, spent = activity.calls.get(number), seen.in_mpi.get(name or "", np.zeros((0, 4)))
-        ranks = np.flatnonzero(~np.isnan(spent[:, 0]))
-        if calls is None or not len(ranks):
-            continue
-        reading, writing, opening, waited = spent[ranks].T
-        inside = spent[ranks, :3].sum(axis=1)
-        calls.mpi, calls.inside = {False: reading.max(), True: writing.max()}, float(inside.max())
-        if len(ranks) > 1:
-            late, mine = int(waited.argmin()), working[ranks]
-            others, more = ((each.sum() - len(ranks) * each[late]) / (len(ranks) - 1) for each in (waited, mine))
-            calls.waits, calls.late_rank = max(0.0, float(others + min(more, 0.0))), int(ranks[late])
-        calls.opening = float((opening - waited)[inside.argmax()])  # of it, of the same rank
+        if (known := seen.in_mpi.get(name or "")) is not None:
+            ranks = np.flatnonzero(~np.isnan(known[:, 0]))
+            seconds = np.zeros((len(ranks), len(KINDS)))
+            seconds[:, [KINDS.index(kind) for kind in ("read", "write", "meta", "waiting")]] = known[ranks]
+            seconds[:, KINDS.index("meta")] -= known[ranks, 3]
+            in_mpi[number] = Traced(ranks, seconds)
+    working = spent - seen.spent_s[:, CLASSES.index("waiting")]
+    return ledger.recorded(in_mpi, _measured(ledger, files, seen), working)
+
+
+def _pending(ledger: Ledger, files: Files, seen: Seen) -> Tallies:
+    """Return the MPI calls on files with nonblocking or split accesses, waits included."""
+    numbers = np.isin(numbers_of(files), ledger.files[ledger.pending])
+    of_mpi = np.isin(seen.tallies.layer, ("mpiio", "mpi"))
+    names = files.table["file"].filter(pa.array(numbers)).to_pylist()
+    return seen.tallies.where(of_mpi & np.isin(seen.tallies.file, names))
+
+
+def _measured(ledger: Ledger, files: Files, seen: Seen) -> Bounds:
+    """Return the seconds of each rank in any call.
+
+    Of a nonblocking access another thread makes the requests, maybe while the program computes: the program is at least
+    in its own calls, and at most in these and in the requests.
+    """
+    every, own = seen.spent_s.sum(axis=1), _pending(ledger, files, seen)
+    others = ledger.of(ledger.files[~ledger.pending].tolist()).ranks().least
+    return Bounds(np.minimum(own.by_rank(len(every)) + others, every) if len(own) else every, every)
+
+
+def _in_vain(ledger: Ledger, files: Files, seen: Seen, spent: opening.Spent) -> bool:
+    """Return whether nothing overlaps nonblocking and split accesses that take most of the time in I/O.
+
+    They and their waits take as long as the requests: an MPI library may make requests that no recording has.
+    """
+    own = _pending(ledger, files, seen)
+    calls_s = own.where(np.isin(own.kind, ("read", "write")) | (own.layer == "mpi")).by_rank(ledger.processes).max()
+    requests_s = ledger.of(ledger.files[ledger.pending].tolist()).slowest("read", "write", layer="POSIX").least
+    least_s = opening.MOST * max(spent.io_s, requests_s)
+    return (
+        bool(calls_s >= least_s > 0) and requests_s >= opening.MOST * calls_s and (spent.io is None or spent.io.narrow)
+    )
 
 
 def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequence[str]) -> Seen | None:
@@ -675,7 +742,6 @@ def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequen
 def _charts(
     log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]], files: pa.Table
 ) -> list[Chart]:
-    from mpiio_ext.analytics.report.accesses import place_chart, size_chart
     from mpiio_ext.analytics.report.timeline import rank_chart
     from mpiio_ext.analytics.run import over_time
 

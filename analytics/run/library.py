@@ -120,7 +120,7 @@ def _method(row: Mapping[str, Any]) -> str:
         ways.append("through delegates")
     if row["device_bytes_written"] + row["device_bytes_read"]:
         of_gpu = size_text(row["device_bytes_written"] + row["device_bytes_read"])
-        ways.append(f"{of_gpu} in GPU memory, whose driver took {seconds_text(row['device_s'])} of all ranks")
+        ways.append(f"{of_gpu} in GPU memory (copies by the driver: {seconds_text(row['device_s'])}, sum of all ranks)")
     if row["native_calls"]:
         ways.append(f"{row['native_calls']:,} calls by the MPI library")
     return ", ".join(ways) or "nothing"

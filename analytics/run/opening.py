@@ -15,21 +15,22 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from mpiio_ext.analytics.diagnosis.causes_calls import keeps_pointer
+from mpiio_ext.analytics.diagnosis import causes
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE
+from mpiio_ext.analytics.diagnosis.model import LOST, UNLESS
+from mpiio_ext.analytics.diagnosis.words import short_name, where
+from mpiio_ext.analytics.ledger import Interval
+from mpiio_ext.analytics.run import failures
 from mpiio_ext.analytics.run.failed import Stood
-from mpiio_ext.common.units import amount_text, count_text, digits_text, mean_text, seconds_text, size_text
+from mpiio_ext.analytics.run.largest import Largest
+from mpiio_ext.analytics.run.others import Others
+from mpiio_ext.common.units import amount_text, digits_text, mean_text, seconds_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
-#: The rank that comes late, and whether others do so, too, in the title of that finding.
-_RANK = re.compile(r"(rank \d+)( most)?:")
-#: That rank, and how many bytes it has, in the title of a finding of imbalance.
-_UNEVEN = re.compile(r"(rank \d+) (?:reads|writes) (.+), and needs far longer")
 #: Percent below which values count as equal.
 _LEAST_PERCENT = 0.01
 #: Characters of a command line that is shown within another.
@@ -38,32 +39,26 @@ _MOST_COMMAND = 160
 TRIVIAL = 0.02
 #: Shares of the time in I/O that are called all of it, and nearly all.
 _ALL, _NEARLY = 0.995, 0.95
+#: How many times its lower bound the upper bound of a bandwidth is at most that is worth a word.
+_WIDE = 10.0
 #: Share of it that a cause takes at least to come first, and that a file, or opening and closing, take at least.
-_LEAST, _MOST = 0.2, 0.5
+_LEAST, MOST = 0.2, 0.5
 #: Seconds of opening and closing below which they are no more than the start and the end of a run.
 _LEAST_OPENING = Limits.slow_opening
 #: The same share of a cause of high confidence: the diagnosis has none that explains less, and names it first.
 _LEAST_SURE = 0.05
+#: Share of the run that a cause of lower confidence takes at least to come first.
+_LEAST_UNSURE = 0.05
+#: Share of the run below which the calls in a log may be the smaller part of the program's calls on files.
+_FEW = 0.1
 #: Share of the run for which a file is open that is worth a word, though no call reads or writes it.
 LONG = 0.5
+#: Whose time in I/O is named, if it is that of an average rank.
+AVERAGE = "an average rank of "
 #: Bytes from which on requests are large: no hint and no library would make them faster.
 LARGE = 1 << 20
-#: Causes that need at least medium confidence to come first: caches often make them cost nothing.
-_WEAK = ("unaligned",)
-#: Causes of a long time in opening and closing.
-_OF_OPENING = ("opening", "metadata", "shared_opens", "small_files", "late_rank")
-#: Causes whose time a rank spends in calls, as it is measured: the time in I/O of an average rank may be less.
-_OF_A_RANK = ("late_rank", "metadata", "shared_opens")
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
-
-#: Where small requests are: a part of the title, and words of the sentence.
-_PLACES = {
-    "at random places": "at random places",
-    "appended": "appended by several ranks in turn",
-    "with gaps between them": "with gaps between them",
-    "between those of": "between those of other ranks",
-}
 
 Document = Mapping[str, Any]
 
@@ -75,33 +70,65 @@ class Spent:
     Attributes
     ----------
     io_s, run_s : time of a rank in I/O, and run time.
+    io : the same at least and at most; None: `io_s` is exact.
+    most_s : the time in I/O of any rank, at most; 0 if that is `io_s`.
+    whose : "the slowest rank of ", "rank 3 of ", "an average rank of "; "" if that is any rank.
+    mean_s : time of an average rank in I/O, if `whose` is a slower one; else 0.
     opening_s : the part of `io_s` that is in no reads and writes.
-    other_s : time in calls on files that are not counted, at most.
+    others : calls that neither read nor write, by what they do, those with most time first.
+    failures : accesses that failed, a line for each function and error.
     files : rows of the page, those that took the most time first.
+    names : names of all files.
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
     unmoved : files that were open for most of the run, and that no call has read or written: of a log that does not
         have calls of mmap.
-    logged : the calls are those of a Darshan log, which does not have all kinds; and `lost`: nor all files.
+    logged : the calls are those of a Darshan log, which does not have all kinds: the time is a lower bound.
+    uncounted : a sentence about calls that the log does not have, and that may take longer; "" if it shows none.
+    lost : the log has lost records.
     no_cpu : share of the time in which a rank waited for a CPU, where it matters; 0 where it does not.
     waiting_s : most that a rank waits for others; 0 if unknown.
     unfinished : the calls that ranks were in when they were ended.
     left_s, left : time in operations on files of the system, which are not counted; what they are, in words.
+    largest : the calls that took most of `io_s`.
+    in_vain : most of `io_s` is in nonblocking or split calls, and the program waits for all of their time.
+    moved : by direction, of such calls the seconds of the rank with most, and the bytes and seconds of all ranks.
+    processes : number of ranks.
     """
 
     io_s: float
     run_s: float
+    io: Interval | None = None
+    most_s: float = 0.0
+    whose: str = ""
+    mean_s: float = 0.0
     opening_s: float = 0.0
-    other_s: float = 0.0
+    others: Sequence[Others] = ()
+    failures: Sequence[str] = ()
     files: Sequence[Document] = ()
+    names: Collection[str] = ()
     mapped: Sequence[str] = ()
     unmoved: Sequence[str] = ()
     logged: bool = False
+    uncounted: str = ""
     lost: bool = False
     no_cpu: float = 0.0
     waiting_s: float = 0.0
     unfinished: Stood = dataclasses.field(default_factory=Stood)
     left_s: float = 0.0
     left: str = ""
+    largest: Largest | None = None
+    in_vain: bool = False
+    moved: Mapping[str, tuple[Interval, int, Interval]] = dataclasses.field(default_factory=dict)
+    processes: int = 1
+
+    @property
+    def of_average(self) -> bool:
+        """Whether the time in I/O is that of an average rank."""
+        return self.whose == AVERAGE
+
+    def short(self, name: str) -> str:
+        """Return as much of the end of a file's name as no other file has."""
+        return short_name(name, self.names)
 
 
 #: Advice that a program under the library has taken already.
@@ -133,179 +160,27 @@ def concrete(command: str, program: str, processes: int) -> str:
     return command.replace("PROGRAM", launched)
 
 
+def bounds_text(time: Interval) -> str:
+    """Return a time: one number if its bounds are close, else both."""
+    if time.narrow:
+        return seconds_text(time.middle)
+    return f"between {seconds_text(time.least)} and {seconds_text(time.most)}"
+
+
+def spent_text(spent: Spent) -> str:
+    """Return how much of the run's time is I/O: one share if its bounds are close, else both."""
+    time = spent.io
+    if time is None or time.narrow or share_text(time.least, spent.run_s) == share_text(time.most, spent.run_s):
+        return share_text(spent.io_s, spent.run_s)
+    return f"between {share_text(time.least, spent.run_s)} and {share_text(time.most, spent.run_s)}"
+
+
 def share_text(io_s: float, run_s: float) -> str:
     """Return how much of the time is I/O: whole percents, below one of them one digit."""
     share = 100 * min(1.0, io_s / run_s) if run_s > 0 else 0.0
     if 0 < share < _LEAST_PERCENT:
         return f"less than {_LEAST_PERCENT:g} %"
     return f"{share:.0f} %" if share >= 1 or share == 0 else f"{digits_text(share, 1)} %"
-
-
-def _where(files: Sequence[str], word: str) -> str:
-    """Return which files: "to `a`", "to `a` and 3 more"."""
-    names = [name for name in files if not name.startswith("and ")]
-    if not names:
-        return ""
-    hidden = sum(int(name.split()[1].replace(",", "")) for name in files if name.startswith("and "))
-    left = len(names) - 1 + hidden
-    more = f" and {count_text(left, 'more file')}" if left else ""
-    return f" {word} `{names[0].rsplit('/', 1)[-1]}`{more}"
-
-
-def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
-    size = f"{size_text(known['mean request'])} " if "mean request" in known else "small "
-    if finding["title"].startswith("Collective calls are carried out in small rounds"):
-        return f"collective {way}s{at} carried out in rounds of {size.strip()} (cb_buffer_size)"
-    if finding["title"].startswith("Collective calls have few bytes"):
-        few = amount_text(known["bytes of a call, all ranks together"])
-        return f"collective {way}s{at} of few bytes, {few} a call of all ranks together"
-    if finding["title"].startswith("Tiny pieces"):
-        flushed = ", each of them flushed," if "flushed" in finding["title"] else ""
-        through = " through the C library" if "through the C library" in finding["title"] else ""
-        return f"{size_text(known['mean piece'])} {way}s{through}{flushed}{at}, one by one"
-    if "through the C library" in finding["title"]:
-        return f"{size}{way}s through the C library with seeks between them{at}"
-    kind = "independent " if "(independent calls)" in finding["title"] else ""
-    if not kind and known.get("collective MPI-IO calls, of all ranks"):
-        kind = "collective "
-    place = next((words for part, words in _PLACES.items() if part in finding["title"]), "")
-    sizes = [one["value"] for one in finding["evidence"] if one["meaning"] == COMMON_SIZE]
-    if sizes or MOST_SIZE in known:
-        named = [size_text(each) for each in sorted(sizes)]
-        size = f"{' and '.join(named)} " if named else f"{size_text(known[MOST_SIZE])} and smaller "
-    if "each rank carries out by itself" in finding["title"]:
-        why = "collective buffering is off, or gathers nothing"
-        return f"{size}collective {way}s{at} that each rank makes by itself: {why}"
-    place += ", for whose locks they may wait" if "locks" in finding["title"] else ""
-    larger = known.get("mean request", 0.0) > 2 * max(sizes, default=float("inf"))
-    beside = ", beside larger ones" if larger or MOST_SIZE in known else ""
-    return f"{size}{kind}{way}s{at}{f' {place}' if place else ''}{beside}"
-
-
-def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
-    opens, files = known.get("opens of a process", 0.0), known.get("files")
-    least = "at least " if finding.get("lost") else ""  # the log has no records of other files
-    if finding["cause"] == "shared_opens" and files and files > 1:
-        return f"metadata calls (open, stat, seek, sync) of the same {least}{files:,.0f} files by all ranks"
-    if finding["cause"] == "shared_opens":
-        of = at.replace(" to ", " of ").replace(" from ", " of ")
-        return f"opens{of}, {least}{count_text(opens, 'time')} by each rank"
-    of = f" of {least}{count_text(files, 'file')}" if files else ""
-    return f"metadata calls (open, stat, seek, sync){of}, with {least}{count_text(round(opens), 'open')} by each rank"
-
-
-def _rewriting(way: str, at: str, *, small: bool) -> str:
-    """Return what read-modify-write is; the time of its reads is that of the calls in which the library makes both."""
-    if way == "read":
-        return f"read-modify-write{at.replace(' from ', ' of ')}: the MPI library reads what it is about to overwrite"
-    return f"{'small ' if small else ''}writes{at} carried out by read-modify-write"
-
-
-def _by_pointer(finding: Document, way: str) -> str:
-    """Return what the program does by the shared pointer, and to which file: not what the MPI library does."""
-    way = way if f"MPI_File_{way}" in finding["title"] else ("read" if way == "write" else "write")
-    mine = [name for name in finding["files"] if not keeps_pointer(name)]
-    at = _where(mine, "to" if way == "write" else "from")
-    return f"{way}s{at} by the shared file pointer, for which ranks wait for one another"
-
-
-def _late(title: str, way: str, at: str) -> str:
-    """Return for whom ranks wait, and where."""
-    who, found = "a rank that comes late", _RANK.search(title)
-    if found is not None:
-        who = f"ranks that come late, {found[1]} most" if found[2] else f"{found[1]}, which comes late"
-    if "open or close" in title:
-        return f"waiting for {who} to open or close{at.removeprefix(' to').removeprefix(' from') or ' a file'}"
-    return f"waiting in collective {way}s{at} for {who}"
-
-
-def _of_hdf5(title: str, way: str, at: str, known: Mapping[str, float]) -> str:
-    """Return what HDF5 moves beside data, and how often a program flushes it."""
-    flushes = known.get("flushes of a process (H5Fflush)", 0.0) if "flushes" in title else 0.0
-    flushed = f", flushed {count_text(round(flushes), 'time')} by each process" if flushes else ""
-    return f"{way}s{at} of HDF5's own metadata (groups, attributes, headers){flushed}"
-
-
-def _again(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
-    """Return what is read or written again, and by whom."""
-    title = finding["title"]
-    if "fill values" in title:
-        return f"writes{at} of everything twice: one rank writes fill values, and data replace them"
-    if "header grows" in title:
-        return f"{way}s{at} of data that are moved again and again, as where a header grows"
-    if title.startswith("HDF5"):
-        both = "reads and writes" if "reads and writes" in title else f"{way}s"
-        of = _where(finding["files"], "of")
-        return f"{both}{of} by whole chunks, again and again for parts of them: HDF5's chunk cache has no room for them"
-    if title.startswith("Ranks read the same data"):
-        over = known["bytes read"] / known["bytes up to the last one that is read"]
-        who = "all" if over >= _NEARLY * known["ranks that open the file"] else "several"
-        return f"reads{at} of the same data by {who} ranks, each for itself"
-    what = "data by several ranks, or by one" if "or by one again" in title else "data" if way == "read" else "places"
-    return f"{way}s{at} of the same {what} again{' and again' if 'or by' not in what else ''}"
-
-
-def phrase(finding: Document, direction: str) -> str:
-    """Return what the time of a finding was spent on, as a noun."""
-    way = direction
-    at = _where(finding["files"], "to" if way == "write" else "from")
-    known = {one["meaning"]: one["value"] for one in finding["evidence"]}
-    cause, title = finding["cause"], finding["title"]
-    if cause == "small_requests":
-        return _small(finding, way, at, known)
-    if cause == "pieces_of_one":
-        count, size = known.get("small pieces"), known.get("mean piece")
-        what = f"{count_text(count, way)} of {mean_text(size)}" if count and size else f"small {way}s"
-        found = re.match(r"Rank \d+", title)
-        return f"{what}{at} by {found[0].lower() if found else 'one rank'} alone, beside the large ones"
-    if cause in ("metadata", "shared_opens"):
-        return _opens(finding, known, at)
-    if cause == "stragglers" and (found := _UNEVEN.search(title)):
-        return f"{way}s{at} by {found[1]}, which has {found[2]}"
-    if cause == "stragglers":
-        most, mean = (
-            known.get("bytes of the slowest rank", known.get("its bytes")),
-            known.get("bytes of an average rank"),
-        )
-        if "more to do" in title and most and mean:
-            return f"{way}s{at} of the slowest rank, which has {most / mean:.1f} times the bytes of an average rank"
-        return f"{way}s{at} of one slow rank, which has as much to do as the others"
-    who = "rank 0" if title.startswith("Rank 0") else "one rank"
-    plain = {
-        "root_writes": f"{way}s{at} by {who} alone",
-        "root_reads": f"{way}s{at} by {who} alone",
-        "few_aggregators": f"collective {way}s{at} that too few aggregators carry out",
-        "read_modify_write": _rewriting(way, at, small="mean piece, at most" in known),
-        "read_before_write": f"reads and writes{_where(finding['files'], 'of')} in turn: each block is read before it"
-        " is overwritten",
-        "unaligned": f"{way}s{at} that do not begin at blocks of the file system, which several ranks share",
-        "slow_file": f"{way}s{at} that take far longer than those of files with as many bytes: a slow server,"
-        " or load by others",
-        "slow_ost": f"{way}s{at} on a slow server",
-        "turns": f"{way}s{at} by one rank at a time",
-        "waiting_calls": f"waiting inside of MPI-IO calls{at}, as for locks or in atomic mode",
-        "syncs": f"syncs after {way}s{at}",
-        "slowed_down": f"{way}s{at} that took several times longer for a while",
-        "read_amplification": f"{way}s{at} of far more bytes than the program asks for",
-        "shared_pointer": _by_pointer(finding, way),
-        **dict.fromkeys(("redundant_reads", "redundant_writes"), _again(finding, way, at, known)),
-        "contention": f"{way}s{at} by many processes at few storage targets",
-        "few_writers": f"{way}s{at} by few of the processes",
-        "few_readers": f"{way}s{at} by few of the processes",
-        "many_aggregators": f"collective {way}s{at} by more aggregators than the storage targets take",
-        "many_osts": f"{way}s{at} of small files that are striped over many storage targets",
-        "serialised": f"{way}s{at}, one file after the other",
-        "small_files": f"{way}s{at}, each of them small",
-        "late_rank": _late(title, way, at),
-        "hdf5_metadata": _of_hdf5(title, way, at, known),
-        "exchange": f"collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for one"
-        " that came late",
-        "load_by_others": f"{way}s{at} while others loaded the storage",
-        "storage_fault": f"{way}s{at} while disks of the file system were not as they should be",
-        "dominant_file": f"{way}s{at}, which has far less of the bytes",
-        "opening": "opening and closing files, and other calls that neither read nor write",
-    }
-    return plain[cause]
 
 
 def leading(diagnosed: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
@@ -316,46 +191,98 @@ def leading(diagnosed: Sequence[Document], spent: Spent) -> tuple[Document, str]
     """
     for one in diagnosed:
         for finding in one["findings"]:
-            took_s, weak = finding["time"]["value"], finding["confidence"] == "low" and finding["cause"] in _WEAK
+            took_s, cause = finding["time"]["value"], causes.named(finding["cause"])
             least = _LEAST_SURE if finding["confidence"] == "high" else _LEAST
             least_s = max(least * spent.io_s, min(spent.opening_s, 1.1 * spent.io_s - spent.opening_s))
-            least_s = least * spent.io_s if not _opened(spent) or finding["cause"] in _OF_OPENING else least_s
-            if not weak and took_s >= least_s:
+            least_s = least * spent.io_s if not _opened(spent) or cause.of_opening else least_s
+            bound = finding.get("at_most") and took_s < 2 * TRIVIAL * spent.run_s  # it may be no time at all
+            least_s = least_s if finding["confidence"] == "high" else max(least_s, _LEAST_UNSURE * spent.run_s)
+            free = cause.often_free or 2 * took_s <= spent.no_cpu * spent.run_s  # or of ranks that wait for a CPU
+            if took_s >= least_s and not bound and not (free and finding["confidence"] == "low"):
                 return finding, one["direction"]
     return None
 
 
+def leading_others(diagnosed: Sequence[Document], spent: Spent) -> Others | None:
+    """Return the calls that neither read nor write and took the most time; None if another cause explains more.
+
+    Causes that are about opening and closing are less exact, if such calls, which records count too, are most of their
+    time.
+    """
+    first, most = leading(diagnosed, spent), next(iter(spent.others), None)
+    if most is None or most.seconds < _LEAST * spent.io_s:
+        return None
+    took_s = spent.opening_s if _opened(spent) else 0.0
+    exact = 1.0
+    if first is not None:
+        took_s = min(first[0]["time"]["value"], spent.io_s)
+        cause = causes.named(first[0]["cause"])
+        exact = MOST if cause.of_opening and not cause.waits and most.named else 1.0  # it is about many kinds
+    elif most.named:
+        exact = MOST
+    return most if most.seconds >= exact * took_s else None
+
+
 def _opened(spent: Spent) -> bool:
-    """Return whether opening, closing and the like took most of the time, and longer than in the best of runs."""
-    return spent.opening_s >= max(_MOST * spent.io_s, _LEAST_OPENING)
+    """Return whether opening, closing and the like took most of the time, and longer than in the best of runs.
+
+    Ranks meet in these calls: without a free CPU for each rank they take as long as the ranks wait for a CPU.
+    """
+    return spent.opening_s - spent.no_cpu * spent.run_s >= max(
+        MOST * spent.io_s, _LEAST_OPENING, _LEAST_UNSURE * spent.run_s
+    )
 
 
-def _without_cause(diagnosed: Sequence[Document], spent: Spent) -> str:
-    """Return what most of the time was, where no cause is known: the direction with its bandwidth, and the file."""
-    sides = [side for one in diagnosed if (side := _bandwidth(one)) is not None]
-    seconds, rate, size, low, way = max(sides, default=(0.0, 0.0, 0.0, True, ""))
+def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) -> str:
+    """Return what most of the time was, where no cause is known: the direction with its bandwidth, and the file.
+
+    `known`: all calls are.
+    """
+    sides = [side for one in diagnosed if (side := _moved(one, spent)) is not None]
+    seconds, rate, size, low, way = max(sides, default=(0.0, "", 0.0, True, ""))
+    path_s = max((_on_path(one) for one in diagnosed if one["direction"] == way), default=0.0)
     said = ""
     if seconds >= _LEAST * spent.io_s:
         verb = "written" if way == "write" else "read"
-        said = f": {amount_text(size)} were {verb} at {amount_text(rate)}/s{'' if low else ', which is not low'}"
+        apart = "," if rate.endswith(f" that {way}s") else ""
+        said = f". {amount_text(size)} were {verb}{apart} {rate}{'' if low else ', which is not low'}"
     first = next(iter(spent.files), None)
     each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
-    said += f", in {what} of {mean_text(each)}" if each and low else ""
-    side_by_side = seconds * _MOST <= spent.io_s  # else a rank pauses, or waits where no counter is: maybe for its turn
-    right = (
-        bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in diagnosed)
-    )
-    right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
+    side_by_side = path_s * MOST <= spent.io_s  # else a rank pauses, or waits where no counter is: maybe for its turn
+    right = known and bool(said) and (not low or (each >= LARGE and side_by_side))
+    right &= not any(one["findings"] for one in diagnosed)
+    right &= all(side[0] < _LEAST * spent.io_s or not side[3] for side in sides if side[4] != way)
+    right &= not spent.failures and not spent.in_vain
+    right &= spent.waiting_s < MOST * spent.io_s  # ranks have not as much to do
     right &= not low or ((first or {}).get(f"mean_{way}_bytes") or LARGE) >= LARGE / 4  # nor are calls many requests
-    if (
-        len(spent.files) > 1
-        and first is not None
-        and first["time_s"] >= _MOST * max(spent.io_s, sum(row["time_s"] for row in spent.files))
-    ):
-        said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"
+    largest = "" if right else _largest(spent, 0.0)
+    said += f", in {what} of {mean_text(each)}" if each and low and not largest else ""
     if spent.no_cpu:
         said += f", while a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
-    return f"no cause of slow I/O stands out{said}{'; nothing to change' if right else ''}."
+    said += f". {largest[0].upper()}{largest[1:]}" if largest else ""
+    said += "; nothing overlaps the program's nonblocking or split calls" if spent.in_vain else ""
+    end = f"; nothing {'' if _is_all_seen(spent) else 'found '}to change" if right else ""
+    return f"no cause of slow I/O stands out{said}{end}"
+
+
+def _largest(spent: Spent, took_s: float) -> str:
+    """Return the calls that took most of the time in I/O, at least half of it and longer than a cause; else ""."""
+    most = spent.largest
+    if most is None or most.seconds.least < max(MOST * spent.io_s, took_s):
+        return ""
+    low, high = (min(each, spent.io_s) for each in (most.seconds.least, most.seconds.most))
+    part = _part(low, spent.io_s)
+    return f"{part if high <= 1.1 * low else f'at least {part}'} were {most.words}"
+
+
+def _is_all_seen(spent: Spent) -> bool:
+    """Return whether no other time than that of counted reads and writes can matter: the proof of a good run.
+
+    A Darshan log has no locks, flushes of mapped memory and failed calls.
+    """
+    others = (spent.opening_s, spent.waiting_s, sum(one.seconds for one in spent.others), spent.left_s)
+    little = max(TRIVIAL * spent.run_s, _LEAST * spent.io_s)
+    return not (spent.logged or spent.mapped or spent.unfinished.longest_s) and all(each < little for each in others)
 
 
 def _each(row: Document, way: str) -> tuple[float, str]:
@@ -365,13 +292,33 @@ def _each(row: Document, way: str) -> tuple[float, str]:
     return (asked / calls, "calls") if calls else (row.get(f"mean_{way}_bytes") or 0.0, "requests")
 
 
-def _bandwidth(one: Document) -> tuple[float, float, float, bool, str] | None:
-    """Return time (s), bandwidth, bytes, whether that is low, and direction; None where they are not known."""
-    size = next((fact["value"] for fact in one["facts"] if fact["unit"] == "B"), 0.0)
+def _on_path(one: Document) -> float:
+    """Return the time (s) in which any file is accessed in a direction; 0 if unknown."""
+    size = next((float(fact["value"]) for fact in one["facts"] if fact["unit"] == "B"), 0.0)
     rates = [fact["value"] for fact in one["facts"] if fact["unit"] == "B/s"]  # the last one: over the time in I/O
-    if not rates or not rates[-1] > 0:
-        return None
-    return size / rates[-1], rates[-1], size, one["low_bandwidth"], one["direction"]
+    return size / rates[-1] if rates and rates[-1] > 0 else 0.0
+
+
+def _moved(one: Document, spent: Spent) -> tuple[float, str, float, bool, str] | None:
+    """Return time (s), bandwidth in words, bytes, whether that is low, and direction; None where they are not known.
+
+    The bandwidth is that of a rank, since a log shows not which ranks are in calls at the same time: bytes of all ranks
+    over the seconds of all ranks in the same calls.
+    """
+    way, low = one["direction"], one["low_bandwidth"]
+    if way in spent.moved:
+        slowest, moved, time = spent.moved[way]
+        rates = [f"{amount_text(moved / each)}/s" for each in (time.most, time.least) if each > 0]
+        if not rates:
+            return None
+        rate = amount_text(moved / time.middle) + "/s"
+        close = time.most <= _WIDE * time.least  # else the calls may return long before their accesses end
+        wide = f"between {rates[0]} and {rates[1]}" if close else f"{rates[0]} at least"
+        by = f" by a rank that {way}s" if spent.processes > 1 else ""
+        return slowest.middle, f"at {rate if time.narrow else wide}{by}", float(moved), low, way
+    size = next((float(fact["value"]) for fact in one["facts"] if fact["unit"] == "B"), 0.0)
+    known = [fact["value"] for fact in one["facts"] if fact["unit"] == "B/s"]  # the last one: over the time in I/O
+    return (size / known[-1], f"at {amount_text(known[-1])}/s", size, low, way) if known and known[-1] > 0 else None
 
 
 def _part(took_s: float, io_s: float) -> str:
@@ -397,49 +344,85 @@ def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool =
     spent : what the run has spent its time on.
     whole : nothing lacks in the recordings; otherwise no cause is certain.
     """
-    io_s, run_s, mapped, other_s = spent.io_s, spent.run_s, spent.mapped, spent.other_s
-    who = "Your program" if whole else "As far as was recorded, your program"
-    lead = f"{who} spent {'at least ' if spent.lost else ''}{share_text(io_s, run_s)} of its time in I/O"
-    of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
-    if io_s < TRIVIAL * run_s and mapped:
-        return f"{lead} calls ({of}); how long it was in mapped memory{_where(mapped, 'of')} is not known."
-    if io_s < TRIVIAL * run_s <= other_s:
-        return f"{lead} ({of}), and up to {seconds_text(other_s)} in calls that fail, or that change names or sizes."
-    if io_s < TRIVIAL * run_s and spent.left_s > io_s:
-        all_s = min(io_s + spent.left_s, run_s)
-        end = ": too little to be worth tuning." if all_s < TRIVIAL * run_s else "."
-        return (
-            f"{who} spent {share_text(all_s, run_s)} of its time in I/O ({seconds_text(all_s)} of"
-            f" {seconds_text(run_s)}), {seconds_text(spent.left_s)} of it in {spent.left}, which are in no other"
-            f" number here: `mpiio-ext run --only GLOB` counts them{end}"
-        )
-    if io_s < TRIVIAL * run_s and spent.unmoved:
-        return (
-            f"{lead} calls ({of}); but no call in the log reads or writes {_where(spent.unmoved, '').strip()}, open for"
-            " most of the run: mapped memory, or other layers, are not in it."
-        )
+    said = _of_time(diagnosed, spent, whole=whole)
+    if spent.uncounted and spent.io_s < _NEARLY * spent.run_s:
+        said = f"{said} {spent.uncounted}"
+    return f"{failures.sentence(spent.failures)} {said}" if spent.failures else said
+
+
+def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str:
+    """Return what the time was spent on."""
+    io_s, run_s = spent.io_s, spent.run_s
+    known = whole and not spent.lost
+    who = f"{spent.whose}your program" if whole else f"As far as was recorded, {spent.whose}your program"
+    who = who[0].upper() + who[1:]
+    narrow = spent.io is None or spent.io.narrow
+    bound = spent.logged and narrow and TRIVIAL * run_s <= io_s < _ALL * run_s
+    least = "at least " if spent.lost or bound else ""
+    lead = f"{who} spent {least}{spent_text(spent)} of its time in I/O"
+    if spent.logged and not narrow:
+        lead = f"The log gives two bounds: {_small_first(lead)}"
+    of = f"{seconds_text(io_s) if spent.io is None else bounds_text(spent.io)} of {seconds_text(run_s)}"
+    if spent.mean_s:
+        mean = f"an average rank: {share_text(spent.mean_s, run_s)}"
+        of = f"{of}; {mean}"
+    lead_of = f"{lead} ({of})"
     if io_s < TRIVIAL * run_s:
-        by = f"By the calls in the log, {_small_first(lead)}" if spent.logged else lead
-        return f"{by} ({of}): too little to be worth tuning."
-    if spent.unfinished.longest_s >= _MOST * io_s:
+        return _of_little(spent, who, lead, of, known=known)
+    if spent.unfinished.longest_s >= MOST * io_s:
         took = _part(min(spent.unfinished.longest_s, io_s), io_s)
-        return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."
+        return f"{lead_of}; {took} were in {spent.unfinished.longest}, which had not ended."
     first = leading(diagnosed, spent)
-    if first is not None and first[0]["cause"] in _OF_A_RANK and min(first[0]["time"]["value"], run_s) > io_s:
-        spent = dataclasses.replace(spent, io_s=min(first[0]["time"]["value"], run_s))
-        return first_sentence(diagnosed, spent, whole=whole)
+    if (others := leading_others(diagnosed, spent)) is not None:
+        ranks = f", {others.ranks}" if others.ranks else ""
+        return f"{lead_of}; {_part(min(others.seconds, io_s), io_s)} were {others.words}{ranks}."
     if first is None and _opened(spent):
         return (
-            f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
+            f"{lead_of}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
             " read nor write."
         )
     if first is None:
-        return f"{lead} ({of}); {_without_cause(diagnosed, spent)}"
-    part, words = _of_finding(first[0], io_s), phrase(*first)
+        unless = UNLESS if spent.logged and io_s < _FEW * run_s else ""
+        return f"{lead} ({of}); {_without_cause(diagnosed, spent, known=known)}{unless}."
+    part, words = _of_finding(first[0], io_s), first[0]["what"]
+    took_s = min(first[0]["time"]["value"], io_s)
+    largest = f"; {found}" if took_s < MOST * io_s and (found := _largest(spent, took_s)) else ""
     if first[0]["confidence"] == "high" and whole:
-        return f"{lead}; {part} were {words}."
-    cpu = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time: that is in it." if spent.no_cpu else ""
-    return f"{lead} ({of}). No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
+        return f"{lead_of}{largest}; {part} were {words}."
+    waited = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time; time in I/O may include this wait."
+    cpu = waited if spent.no_cpu else ""
+    return f"{lead} ({of}){largest}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
+
+
+def _of_little(spent: Spent, who: str, lead: str, of: str, *, known: bool) -> str:
+    """Return that calls take too little of the time to matter, or where other time may lie; `known`: all calls are."""
+    io_s, run_s = spent.io_s, spent.run_s
+    mapped, unmoved = ([spent.short(name) for name in names] for names in (spent.mapped, spent.unmoved))
+    if mapped:
+        return f"{lead} calls ({of}); the time of accesses to mapped memory{where(mapped, 'of')} is not known."
+    if spent.left_s > io_s:
+        all_s = min(io_s + spent.left_s, run_s)
+        end = "; the time is too little to be worth tuning." if all_s < TRIVIAL * run_s and known else "."
+        return (
+            f"{who} spent {share_text(all_s, run_s)} of its time in I/O ({seconds_text(all_s)} of"
+            f" {seconds_text(run_s)}), {seconds_text(spent.left_s)} of this time in {spent.left}. No other number here"
+            f" includes these operations: `mpiio-ext run --only GLOB` counts them{end}"
+        )
+    if unmoved:
+        return (
+            f"{lead} calls ({of}); but no call in the log reads or writes {where(unmoved, '').strip()}, open for most"
+            " of the run. The log has neither accesses to mapped memory (mmap) nor calls of interfaces that Darshan"
+            " does not record."
+        )
+    by = f"By the calls in the log, {_small_first(lead)}" if spent.logged and lead.startswith(who) else lead
+    unless = UNLESS if spent.logged else ""
+    if spent.most_s >= TRIVIAL * run_s:
+        return f"{by} ({of}); a single rank may have spent up to {seconds_text(spent.most_s)}."
+    little = (
+        f": {'these calls take ' if unless else ''}too little{' time' if unless else ''} to be worth tuning{unless}"
+    )
+    little = little if known and not spent.uncounted else ""
+    return f"{by} ({of}){f'; {LOST}' if spent.lost else little}."
 
 
 def paying(statistics: Sequence[Document], program: str, processes: int) -> dict[str, str] | None:
@@ -448,10 +431,10 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
         if found := _PAYS.search(row["delegation"]):
             least, most, hint = found.groups()
             return {
-                "text": "Delegates that collect these accesses",
+                "text": "Use delegates, processes that collect small accesses of the ranks",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
-                "gain": f"{least} to {most} times faster, by what the library measured, if the file system moves 1 MiB"
-                " in 10 to 1 ms",
+                "gain": f"{least} to {most} times faster, if the file system moves 1 MiB in 10 to 1 ms (the library"
+                " measured the time of an access)",
                 "most": most,
             }
     return None
@@ -462,7 +445,7 @@ def help_sentence(advice: Mapping[str, str] | None) -> str:
     if advice is None:
         return ""
     command = f": `{advice['command']}`" if advice["command"] else ""
-    return f"What would help: {_small_first(advice['text'])}{command}. Gain: {advice['gain']}."
+    return f"Next step: {_small_first(advice['text'])}{command}. Gain: {advice['gain']}."
 
 
 def _small_first(text: str) -> str:

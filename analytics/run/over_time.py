@@ -11,6 +11,7 @@ import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis.activity import BANDS, BINS, Activity, Line
+from mpiio_ext.analytics.diagnosis.words import short_name
 from mpiio_ext.analytics.report.timeline import LOST, exactly, rank_chart
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from mpiio_ext.common.units import seconds_text, size_text
@@ -89,8 +90,9 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     if not shown:
         return None
     step = run_s / BINS
+    names = [short_name(row["file"], {each["file"] for each in rows}) for row in rows[: len(moved)]]
     series = [
-        {"name": f"{Path(rows[place]['file']).name} {name}", "y": (moved[place, way] / step).tolist()}
+        {"name": f"{names[place]} {name}", "y": (moved[place, way] / step).tolist()}
         for (place, way), name in zip(shown, every, strict=True)
     ]
     kept = sum(float(moved[place].sum()) for place in {place for place, _ in shown})
@@ -98,11 +100,11 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     lost = max(0.0, 1 - kept / there) if there else 0.0
     if lost >= _TOO_MUCH:
         return None
-    text = f"All ranks, in steps of {seconds_text(step)} (recordings)."
+    text = f"Each curve is the sum over all ranks, in steps of {seconds_text(step)} (recordings)."
     if lost >= _LOST:
-        text += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
-    names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
-    title = f"Bandwidth of the files that took the most time: {names}"
+        text += f" The curves lack {100 * lost:.0f} % of the bytes: the bytes of calls on several files in turn."
+    which = ", ".join(dict.fromkeys(names[place] for place, _ in shown))
+    title = f"Bandwidth of the files that took the most time: {which}"
     return _steps("bandwidth-files", title, series, run_s, text)
 
 
@@ -136,7 +138,7 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str, lost: str) 
         for way, (name, look) in enumerate(_LOOKS)
         if moved[way].any()
     ]
-    text = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source}).{lost}"
+    text = f"Bytes of all ranks' requests, in steps of {seconds_text(max(step, width))} ({source}).{lost}"
     return _steps("bandwidth", _peaks(series, starts, max(step, width)), series, run_s, text)
 
 
@@ -144,4 +146,4 @@ def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: f
     """Return what the bandwidth shows: its peaks."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
     text = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
-    return f"Bandwidth: at most {text}, on average over {seconds_text(step)}"
+    return f"Bandwidth: the peak is {text} (means over steps of {seconds_text(step)})"

@@ -27,14 +27,17 @@ from mpiio_ext.errors import ArgumentError
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 _LOCKS = (
-    "A rank that writes into a unit takes its lock from the one that wrote there last. The model"
-    " carries the collective writes out under the method in force, and under each other one."
+    "A lock unit is the part of a file that one lock covers: a stripe, or a block. A rank that writes into a unit takes"
+    " the lock from the rank that wrote into the unit before. The last two columns come from a model. The model carries"
+    " out the collective writes with the method in force, and with each other method."
 )
 
 _TIMES = (
-    "Times are those of a rank, on average: in which ranks exchange data, in which they read and write (storage),"
-    " in which they wait for each other, and in independent calls (by itself). Requests are those to the file"
-    " system, which the library makes of the program's calls."
+    "Times are means over the ranks. Exchange: a rank exchanges data with other ranks. Storage: a rank reads and"
+    " writes. Waiting: a rank waits for other ranks. By itself: a rank carries out independent calls. The library makes"
+    " requests to the file system from the program's calls. A collective call works in rounds. In a round some"
+    " ranks, the"
+    " aggregators, each exchange one part of the file with the other ranks, and read or write this part."
 )
 
 
@@ -55,12 +58,12 @@ _FILES: tuple[_Column, ...] = (
     ("accessed by", "who", None),
     ("read", "asked_read_bytes", amount_text),
     ("written", "asked_written_bytes", amount_text),
-    ("what the program asked for", "asked", None),
-    ("what reached the file system", "reached", None),
+    ("calls of the program", "asked", None),
+    ("requests to the file system", "reached", None),
     ("arrays, by its views", "arrays", None),
     ("opens, of all ranks", "opens", _count),
-    ("time of a rank", "time_s", seconds_text),
-    ("of it opening, closing, metadata", "opening_s", seconds_text),
+    ("time of a rank, on average", "time_s", seconds_text),
+    ("time in opening, closing, metadata", "opening_s", seconds_text),
 )
 _METHODS: tuple[_Column, ...] = (
     ("file", "file", None),
@@ -102,7 +105,7 @@ _CONFLICTS: tuple[_Column, ...] = (
     ("lock unit", lambda row: size_text(row["unit_bytes"]), size_text),
     ("recorded writes", lambda row: _recorded(row, "writes"), _count),
     ("units written", lambda row: _recorded(row, "units"), _count),
-    ("by several ranks in turn", lambda row: _recorded(row, "shared_units"), _count),
+    ("units that several ranks wrote", lambda row: _recorded(row, "shared_units"), _count),
     ("locks taken from another rank", lambda row: _recorded(row, "conflicts"), _count),
     (
         "conflicts of lock requests, by the model",
@@ -112,17 +115,17 @@ _CONFLICTS: tuple[_Column, ...] = (
         None,
     ),
     (
-        "with fewer",
+        "fewest, with another method",
         lambda row: f"{row['least_method']}: {row['least_conflicts']:,}" if row["least_method"] else "–",
         None,
     ),
 )
 _PARTS: tuple[_Column, ...] = (
-    ("where the time went", "name", None),
+    ("part of the time", "name", None),
     ("a rank, on average", "mean_s", seconds_text),
     ("least", lambda row: f"{_seconds(row['least_s'])}, rank {row['least_rank']}", seconds_text),
     ("most", lambda row: f"{_seconds(row['most_s'])}, rank {row['rank']}", seconds_text),
-    ("what that is", "meaning", None),
+    ("contents of the part", "meaning", None),
 )
 
 
@@ -161,8 +164,8 @@ def _grid(columns: Sequence[_Column], rows: Sequence[Document], note: str = "", 
 def _files(document: Document, most: int) -> Section:
     rows = document["files"][:most]
     left = document["files_in_all"] - len(rows)
-    least = "At least " if document.get("crowded") else ""
-    note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
+    least = "at least " if document.get("crowded") else ""
+    note = f"Not shown: {least}{count_text(left, 'more file')} with less time." if left > 0 else ""
     grid = _grid(_FILES, rows, note, ["arrays, by its views"])
     return Section(anchor="files", title="File by file", grids=[grid])
 
@@ -170,16 +173,16 @@ def _files(document: Document, most: int) -> Section:
 def _library(document: Document, most: int) -> Section:
     rows = document["library"][:most]
     grids = [_grid(columns, rows, optional=[name for name, *_ in columns]) for columns in (_METHODS, _LIBRARY)]
-    until = ["Of files that were closed before the job failed."] if document.get("ended") else []
+    until = ["The tables contain only files that were closed before the job failed."] if document.get("ended") else []
     return Section(anchor="library", title="What the library did", grids=grids, sentences=[*until, _TIMES])
 
 
 def _hints(document: Document, most: int) -> Section:
     rows = document["hints"][:most]
     shown = (
-        "All others have their defaults; `mpiio-ext hints` lists every hint."
+        "All other hints have their defaults. The command `mpiio-ext hints` lists all hints."
         if rows
-        else "No file had a hint that is no default; `mpiio-ext hints` lists them."
+        else "All hints of all files have their defaults. The command `mpiio-ext hints` lists all hints."
     )
     return Section(anchor="hints", title="Hints in force", grids=[_grid(_HINTS, rows)], sentences=[shown])
 
@@ -187,7 +190,7 @@ def _hints(document: Document, most: int) -> Section:
 def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
     grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
-    shown = "As the file system reports it after the run, for the files that took the most time."
+    shown = "The tables contain the files that took the most time. The file system reported the facts after the run."
     return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[shown])
 
 
@@ -202,11 +205,14 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
     if not document["files"]:
         return [run, last]
     right = document["sentence"].endswith(("nothing to change.", "too little to be worth tuning."))
+    right &= not document.get("failures")
     none = (
-        ["Of the calls that had ended, none needs a change."]
+        ["No call that had ended needs a change."]
         if document.get("ended")
         else ["Nothing needs a change."]
         if right
+        else ["The diagnosis found nothing to change."]
+        if document["sentence"].endswith("nothing found to change.")
         else []
     )
     return [
@@ -239,10 +245,12 @@ def _page(document: Document, *, maps: bool = True, most: int = 100, data: bool 
     charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
     figures = [figure(Chart(**one)) for one in charts]
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
+    if document.get("failures"):
+        notices.insert(0, Finding(title="Accesses failed.", evidence=document["failures"], weight="warning"))
     if document.get("at_end"):
         notices.insert(0, Finding(title="When the job failed.", evidence=document["at_end"], weight="warning"))
     if document["lacks"]:
-        notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
+        notices.append(Finding(title="The recordings are not complete.", evidence=document["lacks"], weight="warning"))
     return page_of(
         f"I/O of {_name(document['program'])}",
         _sections(document, figures, most),

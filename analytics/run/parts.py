@@ -8,14 +8,30 @@ where it carried the call out, else the MPI library's. What is in none of these 
 
 Guarantees. Parts do not overlap, and add up to the run time, unless threads of a rank are in calls at the same time.
 A rank alone does not wait. Calls of the MPI library are not divided further.
+
+Whether the machine had room for a run: how long its ranks waited for a CPU.
+
+Problem. Where more processes want to run than there are cores, each call takes longer, also one that moves memory, and
+ranks wait for others that do not run. That is no fault of the program's I/O.
+
+Algorithm. Each recording has how long its process could run and had no CPU (Linux counts it), from MPI_Init to
+MPI_Finalize, and how long that was.
+
+Guarantees. Ranks that have not reached MPI_Finalize do not count. Without this fact of Linux there is no sentence.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mpiio_ext.analytics.run.opening import TRIVIAL, share_text
+from mpiio_ext.common.units import seconds_text
+from mpiio_ext.pioneer.darshan.recordings import given
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.darshan.steps import Seen
@@ -29,12 +45,15 @@ _PARTS = (
     ("mpi_library", "the MPI library", (3,)),
 )
 _MEANT = {
-    "program": "outside of calls on files and of MPI-IO calls",
-    "file_system": "calls to read, write, open, sync and ask: of the program, and of who carries its MPI-IO calls out",
-    "waiting": "in calls that this library carries out: until other ranks have come, and have done their part",
-    "messages": "sending to other nodes, receiving, and until the messages have come",
-    "library": "planning, copying, packing; through delegates also waiting for them",
-    "mpi_library": "opening, closing, views, and what it carries out itself: exchange, copies, waiting, together",
+    "program": "all time outside of calls on files and of MPI-IO calls",
+    "file_system": "calls on files (read, write, open, sync, stat, lock), by the program and by the library that"
+    " carries out its MPI-IO calls",
+    "waiting": "in calls that this library carries out, waiting until other ranks have arrived and done their part",
+    "messages": "sending messages to other nodes, receiving messages, and waiting for messages",
+    "library": "all other time in MPI-IO calls that mpiio_ext carries out: planning, copying, packing, waiting for"
+    " delegates",
+    "mpi_library": "opening files, closing files, setting views, and the rest of the calls that the MPI library carries"
+    " out: exchange, copies and waiting together",
 }
 #: Share of the time in I/O from which on a part is named.
 _LEAST = 0.05
@@ -74,9 +93,72 @@ def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
     listed = [
         f"{row['name']} {share_text(row['busiest_s'], whole)}" for row in inside if row["busiest_s"] >= _LEAST * whole
     ]
-    return f"Of that time: {', '.join(listed)}."
+    return f"Parts of the time in I/O: {', '.join(listed)}."
 
 
 def waiting_s(rows: Sequence[Mapping[str, Any]]) -> float:
     """Return the most that a rank waits for others (s)."""
     return max((float(row["most_s"]) for row in rows if row["part"] == "waiting"), default=0.0)
+
+
+#: Share of the time from which on waiting for a CPU is reported.
+LOADED = 0.1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the machine gave the ranks; seconds of a rank, on average.
+
+    Attributes
+    ----------
+    wall_s, cpu_s, waited_s : from MPI_Init to MPI_Finalize; on a CPU; ready to run, and without one.
+    least_s : the last of the rank that waited least: one that sleeps in requests waits for no CPU meanwhile, while
+        those that look for its messages do.
+    """
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    waited_s: float = 0.0
+    least_s: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Return the share of the time in which a rank waited for a CPU."""
+        return min(1.0, self.waited_s / self.wall_s) if self.wall_s > 0 else 0.0
+
+    @property
+    def loaded(self) -> bool:
+        """Return whether that is so much that times show little about I/O."""
+        return self.share >= LOADED
+
+    def notice(self) -> list[str]:
+        """Return what a reader has to know."""
+        if not self.loaded:
+            return []
+        return [
+            f"The machine was loaded: on average, a rank waited for a CPU for {seconds_text(self.waited_s)} of"
+            f" {seconds_text(self.wall_s)} ({100 * self.share:.0f} %), because more processes were ready to run than"
+            " cores were free. Times of calls may include this wait. If this wait may explain a finding that"
+            " rests on times alone, the finding has low confidence."
+        ]
+
+    def facts(self) -> list[list[str]]:
+        """Return what it gave the ranks, as facts."""
+        if not self.wall_s:
+            return []
+        return [
+            [
+                "CPU time of a rank, on average",
+                f"{seconds_text(self.cpu_s)} of {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize",
+            ],
+            ["wait of a rank for a CPU, on average", seconds_text(self.waited_s)],
+        ]
+
+
+def machine_of(folder: Path) -> Machine:
+    """Return the facts of a folder's recordings; nothing without any."""
+    rows = np.array([each for each in given(folder) if each[0] > 0]).reshape(-1, 3)
+    if not len(rows):
+        return Machine()
+    wall_s, cpu_s, waited_s = (float(each) for each in rows.mean(axis=0) / 1e9)
+    return Machine(wall_s=wall_s, cpu_s=cpu_s, waited_s=waited_s, least_s=float(rows[:, 2].min() / 1e9))

@@ -25,10 +25,10 @@ def test_a_gain_by_counts() -> None:
     }
     step = gains.gain("Use collective calls (…).", small, "write", spent, 4)
     assert step == (
-        "49 % to 50 % of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms:"
+        "49 % to 50 % of the run, if all requests can be collected, and the file system moves 1 MiB in 1 to 10 ms:"
         " 100,000 requests of 512 B would become 49"
     )
-    assert gains.gain("Other.", small, "write", spent, 4) == "at most 50 % of the run, the time that this explains"
+    assert gains.gain("Other.", small, "write", spent, 4) == "at most 50 % of the run, the time of the finding"
     row["written_bytes"] = 1 << 40  # large ones
     assert gains.gain("Use collective calls (…).", small, "write", spent, 4).startswith("at most 50 %")
     assert gains.bound(small | {"cause": "syncs"}, spent) == "at most 50 % of the run, the time of these syncs"
@@ -40,11 +40,11 @@ def test_a_bound_beyond_the_time_of_its_finding_says_whose_it_is() -> None:
     late: dict[str, Any] = {"cause": "late_rank", "time": {"value": 2.0}, "files": [], "evidence": []}
     assert gains.bound(late, spent) == "at most 20 % of the run, the time of the rank that waits most"
     late["time"] = {"value": 5.0}
-    assert gains.bound(late, spent) == "at most 25 % of the run, the time in which ranks wait for it"
+    assert gains.bound(late, spent) == "at most 25 % of the run, the time in which ranks wait for the late rank"
     inside = [{"meaning": gains.IN_MPIIO, "value": 18.0}]
     small = late | {"cause": "small_requests", "evidence": inside}
     assert gains.bound(small, spent) == "at most 80 % of the run, the time in the MPI-IO calls that make these requests"
-    assert gains.bound_s(small, spent) == 16.0
+    assert gains.longest(small, spent)[0] == 16.0
     turns = late | {"cause": "turns", "time": {"value": 19.0}}
     assert gains.bound(turns, spent) == "at most 95 % of the run, the time in which ranks wait for their turn"
 
@@ -75,4 +75,4 @@ def test_another_writer_gains_no_more_than_its_writes_take() -> None:
     (one,) = (
         each for each in mpiio_ext.run_report(log).document["findings"] if each["title"].startswith("Rank 0 writes")
     )
-    assert one["advice"][0].endswith("Gain: at most 3 % of the run, the time that this explains.")
+    assert one["advice"][0].endswith("Gain: at most 3 % of the run, the time of the finding.")

@@ -18,16 +18,21 @@ from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.causes import CAUSES, named
+from mpiio_ext.analytics.diagnosis.model import UNLESS
 from mpiio_ext.analytics.factors.extract import with_jobs
 from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.ledger import Interval
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import delegated, gains, gather, library, opening, over_time
+from mpiio_ext.analytics.run import delegated, failures, gains, gather, library, opening, over_time
 from mpiio_ext.analytics.run import files as accessed
 from mpiio_ext.analytics.run.failed import Stood
 from mpiio_ext.analytics.run.gather import of_folder
+from mpiio_ext.analytics.run.largest import Largest
+from mpiio_ext.analytics.run.others import Others
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
 from mpiio_ext.cli.endings import Endings
@@ -37,10 +42,12 @@ from mpiio_ext.common.recordings import STATISTICS, has_recordings, lives
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES
 from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.darshan.tallies import kind_of, of_rows
 from mpiio_ext.pioneer.readers.own import Head
 from support import fuzz
 from support.html_page import Page
 from support.launch import ROOT
+from support.quiet_rows import in_mpi
 from support.run_logs import log_of
 
 
@@ -52,7 +59,7 @@ def test_a_page_of_thousands_of_ranks_is_small(tmp_path: pathlib.Path) -> None:
         text = page(mpiio_ext.run_report(tmp_path / "run.darshan").document)
         assert Page(text).problems == []
         sizes[ranks] = len(text.encode()), text.count("<path"), text.count("<use")
-        assert "10 s" in text and "512 B writes to <code>out.h5</code>" in text
+        assert "10 s" in text and "<code>out.h5</code>" in text
     assert sizes[many][0] <= MOST_BYTES and sizes[many][1] <= 12_000
     assert sizes[many][0] <= 1.5 * sizes[200][0], sizes
 
@@ -63,7 +70,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     (tmp_path / "io.html").write_text(page(made.document), encoding="utf-8")
     found = mpiio_ext.run_report(tmp_path / "io.html")
     assert found.document == json.loads(json.dumps(made.document))
-    assert repr(found).startswith("RunReport:\n  Your program spent 9") and "<table>" in found._repr_html_()
+    assert found.sentence in repr(found) and "<table>" in found._repr_html_()
     (row,) = found.files.rows()
     assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
         "/scratch/out.h5",
@@ -94,8 +101,7 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
     each = found.figures["time-line-ranks"].rows()
     assert sum(row["bytes"] for row in each) == pytest.approx(64 * 20 * 512, rel=0.01)
-    assert " bytes that they move, of the most that any of them moves, " in found.figures["time-line-ranks"].lines()[1]
-    assert found.sentence.startswith("Your program spent 9") and "512 B writes to `out.h5`" in found.sentence
+    assert all(words in found.sentence for words in ("at least 9", "512 B", "`out.h5`"))
     assert found.files.rows()[0]["write_pattern"] == "forward, with gaps"
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     text = page(found.document)
@@ -116,10 +122,10 @@ def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
 
 def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
     document = of_folder(tmp_path)
-    assert document["sentence"].startswith("No call was recorded: the program has done no I/O, or only on")
+    assert document["files"] == document["findings"] == []
     assert "`mpiio-ext doctor -- PROGRAM`" in document["notices"][0]
     (tmp_path / STATISTICS).write_text('{"kind": "run"}\n')
-    assert "no room for the recordings" in of_folder(tmp_path)["sentence"] and not of_folder(tmp_path)["notices"]
+    assert "no room" in of_folder(tmp_path)["sentence"] and not of_folder(tmp_path)["notices"]
     text = page(document)
     assert has_recordings(tmp_path)
     assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text and not Page(text).problems
@@ -129,10 +135,10 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
     ("uses_mpiio", "there", "unclosed", "words"),
     [
         (False, False, [], "No call reached the library"),
-        (False, True, [], "The library was under the program, and no file was opened with MPI-IO"),
-        (True, True, ["a", "b"], "ended without closing `a` and 1 more file: what the library did is not known"),
-        (None, False, [], "No MPI-IO here: no process whose calls were recorded has initialised MPI."),
-        (True, False, [], "this tells whether it is under the program, and whether its statistics are on: `"),
+        (False, True, [], "opened no file"),
+        (True, True, ["a", "b"], "`a` and 1 more file"),
+        (None, False, [], "No MPI-IO here"),
+        (True, False, [], "`mpiio-ext doctor -- mpirun -n 2 ./app`"),
     ],
 )
 def test_why_the_library_has_reported_on_no_file(
@@ -148,54 +154,87 @@ def test_files_without_room_make_a_number_the_least(tmp_path: pathlib.Path) -> N
     log_of(tmp_path / "run.darshan", 1, name=recordings.OTHERS)
     document = mpiio_ext.run_report(tmp_path / "run.darshan").document
     assert ["files accessed", "at least 1"] in document["facts"] and document["files"][0]["who"] == "the program"
-    assert "At least 6 more files, with less time" in page(document | {"files_in_all": 7})
+    assert "at least 6 more" in page(document | {"files_in_all": 7})
 
 
 def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
     log_of(tmp_path / "run.darshan", 4, opening_s=0.5)
     document = mpiio_ext.run_report(tmp_path / "run.darshan").document
-    assert ["of it opening, closing, metadata", "500 ms"] in document["facts"]
+    assert ["time in opening, closing, metadata", "500 ms"] in document["facts"]
     assert document["files"][0]["opening_s"] == pytest.approx(0.5)
     tables, activity, _ = gather._tables(tmp_path / "run.darshan", [])
     of_log = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
     assert activity is not None  # where MPI-IO calls take longer to open, both have that
-    activity.calls[of_log.table["file_id"][0].as_py()] = Calls(opening=0.7)
-    each, parts = accessed.own_time(of_log, activity, 10.0)
-    assert accessed.in_io(of_log, activity, 4, 10.0)[1] == parts[0] == pytest.approx(0.7) and each[0] > 9
-    assert "of it opening, closing, metadata</th>" in page(document)
+    in_mpi(activity, of_log.table.to_pylist()[0], opening=0.7)
+    ledger = gather.ledger_of(of_log, activity, 4, 10.0)
+    assert ledger.opening().max() == pytest.approx(0.7)
+    (row,) = accessed.table(of_log, activity, ledger)
+    assert row["opening_s"] == pytest.approx(0.7) and row["time_s"] > 9
+    assert "time in opening, closing, metadata</th>" in page(document)
 
 
 def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
     """Where the file may have taken a part of the time: a small one cannot, if calls move its data."""
     few = said([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])
-    assert few.endswith("; how long it was in mapped memory of `x.npy` and 1 more file is not known."), few
-    for size, words in ((1000, "too little to be worth tuning"), (30_000_000, "is not known")):
+    assert "`x.npy` and 1 more file" in few and "worth tuning" not in few, few
+    for size in (1000, 30_000_000):
         (tmp_path / "mapped").write_bytes(bytes(size))
         log_of(tmp_path / "run.darshan", 1, name=str(tmp_path / "mapped"), maps=1, each_s=0.001)
         document = mpiio_ext.run_report(tmp_path / "run.darshan").document
-        assert words in document["sentence"], document["sentence"]
+        assert ("worth tuning" in document["sentence"]) == (size == 1000), document["sentence"]
         assert any("mapped memory" in text for text in document["unknown"]) == (size > 1000)
     (tmp_path / "mapped").write_bytes(bytes(1000))
     log_of(tmp_path / "run.darshan", 1, count=0, name=str(tmp_path / "mapped"), maps=1, each_s=0.001)
+    assert "`mapped`" in mpiio_ext.run_report(tmp_path / "run.darshan").document["sentence"]
+
+
+@pytest.mark.parametrize("cause", ["late_rank", "serialised"])
+def test_no_finding_has_more_than_the_time_in_io(cause: str) -> None:
+    sentence = said(told(cause, "waiting in collective writes{at} for rank 3, which comes late", time=4.0), 3.0, 10.0)
+    assert "30 %" in sentence and "3 s" in sentence and "4 s" not in sentence, sentence
+
+
+def test_other_calls_are_named_by_what_they_do() -> None:
+    """They come first, if they explain more than a cause does, or most of what an inexact cause has."""
+    locks = Others(words="waiting for locks of `lock` (flock)", seconds=4.0, ranks="4 s to 5 s by each rank")
+    renames = Others(words="renames of `a` (rename)", seconds=2.5, named=True)
+    words = said([], 5.0, 10.0, others=[locks])
+    assert locks.words in words and locks.ranks in words and "4 s of 5 s" in words, words
+    for cause, seconds, first in (("late_rank", 4.5, False), ("late_rank", 3.5, True), ("metadata", 4.5, False)):
+        found = told(cause, "waiting in collective writes{at} for rank 3, which comes late", time=seconds)
+        assert ("renames" in said(found, 5.0, 10.0, others=[renames])) == (cause == "metadata")
+        assert ("locks" in said(found, 5.0, 10.0, others=[locks])) == first
+    assert "locks" not in said([], 25.0, 30.0, others=[locks])
+    assert "too little" in said([], 0.01, 10.0, others=[dataclasses.replace(locks, seconds=0.01)])
+
+
+def test_failures_come_first() -> None:
+    """They are the first sentence, and nothing is right then."""
+    done = {"/d/out": {"write": 5, "read": 0}}
+    names = ("MPI_File_write_at_all", "MPI_File_write_at", "MPI_Wait", "write", "stat", "open", "write", "fsync")
+    errors = ("MPI_ERR_NO_SPACE",) * 3 + ("ENOSPC", "ENOENT", "EEXIST", "EINTR", "EINVAL")
+    layers = ("mpiio", "mpiio", "mpi", *("posix",) * 5)
+    rows = [
+        (rank, layer, kind_of(name), name, "/d/out", error, False, False, 3, 0.5)
+        for rank in range(2)
+        for layer, name, error in zip(layers, names, errors, strict=True)
+    ]
+    rows += [(0, "mpiio", "write", "MPI_File_write_at", "/d/out", "", False, True, 10, 0.5)]
+    rows += [(0, "posix", "write", "write", "/d/out", "EIO", True, False, 10, 0.5)]
+    tallies = of_rows(rows)
+    lines = failures.lines(tallies, done)
+    counts = [re.findall(r"(\d+ of \d+) (\w+)", line) for line in lines]
+    calls = [("6 of 6", "MPI_File_write_at_all"), ("6 of 16", "MPI_File_write_at"), ("6 of 6", "MPI_Wait")]
+    assert counts == [calls, [("6 of 27", "writes")]]
+    assert [error in line for error, line in zip(("MPI_ERR_NO_SPACE", "ENOSPC"), lines, strict=True)] == [True, True]
+    lost = failures.of_file(tallies, "/d/out")
+    assert lost.calls == {("collective", "write"): 6, ("independent", "write"): 6} and lost.more
+    fast = side("write", 2e9, 4.0, low=False)
+    assert said([fast]).endswith("nothing to change.")
+    with_failures = said([fast], failures=lines)
     assert (
-        "mapped memory of `mapped` is not known" in mpiio_ext.run_report(tmp_path / "run.darshan").document["sentence"]
+        with_failures.index(lines[0]) < with_failures.index("our program") and "nothing to change" not in with_failures
     )
-
-
-@pytest.mark.parametrize(("cause", "io"), [("late_rank", "4 s of 10 s"), ("serialised", "3 s of 10 s")])
-def test_sentence_and_finding_have_the_same_seconds(cause: str, io: str) -> None:
-    """Each rank but the late one is 4 s in calls, 3 s on average; the time of files is no time of a rank."""
-    sentence = said(told(cause, "Ranks wait in collective calls for one that comes late, rank 3.", time=4.0), 3.0, 10.0)
-    assert f"of its time in I/O; all of these {io.split()[0]} s were " in sentence, sentence
-    assert ("40 % of its time" in sentence) == (cause == "late_rank")
-    longer = said(told(cause, "Ranks wait in collective calls for one that comes late, rank 3.", time=14.0), 3.0, 10.0)
-    assert ("100 % of its time" in longer) == (cause == "late_rank"), "a clock that was set: no more than the run time"
-
-
-def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
-    told = said([], 0.01, 10.0, other_s=5.0)
-    assert told.endswith("(10 ms of 10 s), and up to 5 s in calls that fail, or that change names or sizes."), told
-    assert "too little" in said([], 0.01, 10.0, other_s=0.1)
 
 
 def test_waiting_has_a_place_in_the_time_line() -> None:
@@ -203,10 +242,8 @@ def test_waiting_has_a_place_in_the_time_line() -> None:
     line[5, 1], line[1, 0] = 8.0 / 120, 4.0 / 120
     chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
     assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [24] * 120]
-    assert chart.data["caption"].endswith(
-        " Of MPI-IO calls, waiting: for other ranks, in calls that this library carries out."
-    )
-    assert chart.title == "Ranks over time: waiting 50 %, writes 25 % of their time"
+    assert "Waiting: " in chart.data["caption"] and "Libraries: " not in chart.data["caption"]
+    assert re.findall(r"(\w+) (\d+) %", chart.title) == [("waiting", "50"), ("writes", "25")]
     assert draw(chart).count("waiting") >= 1
 
 
@@ -217,7 +254,7 @@ def test_bandwidth_of_files() -> None:
     chart = over_time.of_files(rows, moved, 12.0)
     assert chart is not None and [one["name"] for one in chart.data["series"]] == ["a written", "b written"]
     assert max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
-    assert "25 % of their bytes are not shown" in chart.data["caption"] and chart.title.endswith("most time: a, b")
+    assert " 25 % " in chart.data["caption"] and chart.title.endswith(": a, b")
     moved[0, 1, 10] = 400
     assert over_time.of_files(rows, moved, 12.0) is None  # most of it is missing
     assert over_time.of_files(rows, np.zeros((2, 2, 120)), 12.0) is None
@@ -244,7 +281,7 @@ def test_a_page_that_is_too_large_leaves_things_out() -> None:
         "ballast": "x" * MOST_BYTES,
     }
     text = page(document)
-    assert len(text.encode()) <= MOST_BYTES and "left out, to keep the page below 1 MB" in text
+    assert len(text.encode()) <= MOST_BYTES and "left out" in text
 
 
 def test_what_a_program_is_called_cannot_harm_its_page(tmp_path: pathlib.Path) -> None:
@@ -259,17 +296,20 @@ def test_what_a_program_is_called_cannot_harm_its_page(tmp_path: pathlib.Path) -
 
 
 def told(
-    cause: str, title: str, *, confidence: str = "high", at_most: bool = False, time: float = 9.0, **evidence: float
+    cause: str, what: str = "", *, confidence: str = "high", at_most: bool = False, time: float = 9.0
 ) -> list[dict[str, Any]]:
+    """Return a diagnosis with one finding, which has the phrase of its cause, or else `what`."""
+    phrase = what or named(cause).phrase or "calls{at}"
     finding = {
         "cause": cause,
-        "title": title,
+        "title": "Title.",
+        "what": phrase.format(way="write", at=" to `out.h5` and 4 more files", of=" of `out.h5` and 4 more files"),
         "time": {"value": time},
         "confidence": confidence,
         "at_most": at_most,
         "files": ["/a/out.h5", "/a/b", "and 3 more"],
         "advice": [],
-        "evidence": [{"meaning": name.replace("_", " "), "value": value} for name, value in evidence.items()],
+        "evidence": [],
     }
     return [{"findings": [finding], "direction": "write", "low_bandwidth": True, "conclusion": "", "facts": []}]
 
@@ -284,7 +324,6 @@ def side(direction: str, moved: float, rate: float, *, low: bool) -> dict[str, A
     }
 
 
-FEW = {"bytes of a call, all ranks together": 2048.0}
 SPENT = opening.Spent(io_s=10.0, run_s=26.3)
 
 
@@ -292,159 +331,135 @@ def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, 
     return opening.first_sentence(one, opening.Spent(io_s=io_s, run_s=run_s, **more), whole=whole)
 
 
+def led(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, **more: Any) -> str:
+    """Return the cause that the first sentence names; "" for none."""
+    first = opening.leading(one, opening.Spent(io_s=io_s, run_s=run_s, **more))
+    return "" if first is None else str(first[0]["cause"])
+
+
+def test_what_is_not_worth_tuning_is_no_possible_cause() -> None:
+    """Half of the time in I/O, 4 % of the run: only a sure cause is named; nor what a wait for a CPU explains."""
+    for confidence, is_named in (("medium", False), ("high", True)):
+        one = told("exchange", confidence=confidence, time=1.0)
+        assert (led(one, io_s=2.0, run_s=80.0) == "exchange") == is_named
+    one = told("exchange", confidence="low", time=4.0)
+    for no_cpu, is_named in ((0.3, True), (0.31, False)):  # twice as long
+        assert (led(one, no_cpu=no_cpu) == "exchange") == is_named
+
+
+def test_a_bandwidth_has_no_upper_bound_of_calls_that_return_early() -> None:
+    moved = {"write": (Interval(10.0, 10.0), 10**9, Interval(0.1, 10.0))}
+    assert "100 MB/s at least" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
+    moved = {"write": (Interval(10.0, 10.0), 10**9, Interval(5.0, 10.0))}
+    assert "100 MB/s and 200 MB/s" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
+    assert "200 MB/s by a rank that writes" in said([side("write", 1e9, 1e8, low=True)], moved=moved, processes=4)
+
+
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("one", "cause", "words"),
     [
-        (
-            told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
-            "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4,096 B independent writes to `out.h5` "
-            "and 4 more files.",
-        ),
-        (
-            told("small_requests", "Collective calls have few bytes.", **FEW),
-            "Your program spent 38 % of its time in I/O; 9 s of 10 s were collective writes to `out.h5` and 4 more"
-            " files of few bytes, 2.05 kB a call of all ranks together.",
-        ),
-        (
-            told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
-            "Your program spent 38 % of its time in I/O; all of these 10 s were collective writes to "
-            "`out.h5` and 4 more "
-            "files that too few aggregators carry out.",
-        ),
-        (
-            told("serialised", "Files are written one after the other.", confidence="medium"),
-            "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
-            "possibly 9 s of 10 s were "
-            "writes to `out.h5` and 4 more files, one file after the other.",
-        ),
-        (
-            told("exchange", "Collective calls are not in requests for most of their time.", confidence="medium"),
-            "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
-            "possibly 9 s of 10 s were "
-            "collective writes to `out.h5` and 4 more files in which no rank was in a request: ranks "
-            "exchanged data, or "
-            "waited for one that came late.",
-        ),
-        ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
-        (
-            [side("write", 18e9, 2e9, low=False)],
-            "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 18 GB were "
-            "written at 2 GB/s, which is not low; nothing to change.",
-        ),
+        (told("small_requests", at_most=True), "small_requests", "; up to 9 s of 10 s were "),
+        (told("small_requests"), "small_requests", "; 9 s of 10 s were "),
+        (told("few_aggregators", time=12.0), "few_aggregators", "; all of these 10 s were "),
+        (told("serialised", confidence="medium"), "serialised", "; possibly 9 s of 10 s were "),
+        (told("exchange", confidence="medium"), "exchange", "; possibly 9 s of 10 s were "),
+        ([], "", "stands out."),
+        ([side("write", 18e9, 2e9, low=False)], "", "; nothing to change."),
         (
             [side("read", 1.6e9, 1.6e10, low=False), side("write", 1.6e9, 2e8, low=True)],  # the reads took no time
-            "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 1.6 GB were "
+            "",
             "written at 200 MB/s.",
         ),
-        (
-            told(
-                "small_requests", "Small.", mean_request=512.0, time=1.0, confidence="medium"
-            ),  # a tenth of the time is not worth a sentence, unless the cause is sure
-            "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out.",
-        ),
+        # a tenth of the time is not worth a sentence, unless the cause is sure
+        (told("small_requests", time=1.0, confidence="medium"), "", "stands out."),
     ],
 )
-def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
-    assert said(one) == words
+def test_the_first_sentence(one: list[dict[str, Any]], cause: str, words: str) -> None:
+    sentence = said(one)
+    assert led(one) == cause and words in sentence and "38 %" in sentence, sentence
+    assert not cause or one[0]["findings"][0]["what"] in sentence
 
 
 def test_a_sure_cause_of_a_tenth_is_told_before_a_possible_one_of_the_rest() -> None:
     """Read-modify-write costs 0.9 s by its counters; what the other 9 s of collective calls are is not certain."""
-    small = {"mean piece, at most": 4096.0}
-    both = told("read_modify_write", "It reads what it is about to overwrite.", time=0.9, **small)
-    both[0]["findings"] += told("exchange", "Calls are not in requests.", confidence="medium")[0]["findings"]
-    assert "; 900 ms of 10 s were small writes to `out.h5` and 4 more files carried out by read-mod" in said(both)
+    both = told("read_modify_write", "small writes{at} carried out by read-modify-write", time=0.9)
+    both[0]["findings"] += told("exchange", confidence="medium")[0]["findings"]
+    assert led(both) == "read_modify_write" and "900 ms" in said(both)
     both[0]["findings"][0]["time"]["value"] = 0.4
-    assert "possibly 9 s of 10 s were collective writes" in said(both)
+    assert led(both) == "exchange" and "possibly 9 s" in said(both)
 
 
 def test_large_requests_need_no_change_however_slow() -> None:
-    for each, words in ((4 << 20, "in requests of 4 MiB; nothing to change."), (4096, "in requests of 4 KiB.")):
+    for each in (4 << 20, 4096):
         files = [{"file": "/a", "mean_write_bytes": each, "time_s": 9.0}]
-        assert said([side("write", 1.6e9, 2e8, low=True)], files=files).endswith(words)
+        assert ("nothing to change" in said([side("write", 1.6e9, 2e8, low=True)], files=files)) == (each > 4096)
         assert "nothing to change" not in said([side("write", 1.6e9, 7e7, low=True)], files=files)  # 23 s, a rank 10 s
-    assert said([side("write", 18e9, 2e9, low=False)], waiting_s=6.0).endswith("which is not low.")  # not alike
+    assert "nothing to change" not in said([side("write", 18e9, 2e9, low=False)], waiting_s=6.0)  # not alike
 
 
 def test_opening_is_told_where_it_took_most_of_the_time() -> None:
-    small = told("small_requests", "Small.", mean_request=512.0, time=3.0)
-    words = "; 6 s of 10 s were opening and closing files, and other calls that neither read nor write."
-    assert said(small, opening_s=6.0) == f"Your program spent 38 % of its time in I/O{words}"
+    small = told("small_requests", time=3.0)
+    words = "opening and closing"
+    assert words in said(small, opening_s=6.0) and "6 s of 10 s" in said(small, opening_s=6.0)
+    assert words not in said(small, opening_s=6.0, no_cpu=0.2)  # ranks that wait for a CPU meet late
     assert gains.help_of(small, opening.Spent(io_s=10.0, run_s=26.3, opening_s=6.0), None, "./app", 4) is None
-    storm = told("metadata", "Metadata storm.", opens_of_a_process=3000.0, time=6.0)
-    assert "3,000 opens by each rank" in said(storm, opening_s=6.0)
+    storm = told("metadata", "opens{of}, 3,000 times by each rank", time=6.0)
+    assert led(storm, opening_s=6.0) == "metadata"
 
 
 def test_a_log_does_not_have_all_calls() -> None:
     """Little I/O is little by the calls in the log; files that are open for long may be mapped."""
-    assert said([], 0.1, 26.0, logged=True) == (
-        "By the calls in the log, your program spent 0.4 % of its time in I/O (100 ms of 26 s): too little to be worth"
-        " tuning."
+    assert said([], 0.1, 26.0, logged=True).endswith(f"worth tuning{UNLESS}.")
+    uncounted = said([], 0.1, 26.0, logged=True, uncounted="Ranks wait.")
+    assert uncounted.endswith(" Ranks wait.") and "worth tuning" not in uncounted
+    assert "at least 35 %" in said([], 9.0, 26.0, logged=True)
+    assert "at least" not in said([], io_s=9.0, logged=True, io=Interval(6.0, 12.0))
+    unmoved = said([], 0.1, 26.0, logged=True, unmoved=["/a/map0", "/a/map1"])
+    assert "`map0` and 1 more file" in unmoved and "worth tuning" not in unmoved
+
+
+def test_the_calls_that_took_most_of_the_time_are_named() -> None:
+    """At least half of the time in I/O, and longer than the cause beside which they stand."""
+    calls = Largest(Interval(6.0, 6.1), "4 B reads from `a`, 12 calls by rank 3")
+    assert said([], largest=calls).endswith("stands out. 6 s of 10 s were 4 B reads from `a`, 12 calls by rank 3.")
+    assert "`a`" not in said([], largest=dataclasses.replace(calls, seconds=Interval(4.9, 9.0)))
+    wide = dataclasses.replace(calls, seconds=Interval(6.0, 9.0))
+    assert "stands out. At least 6 s of 10 s were 4 B reads" in said([], largest=wide)
+    little, most = (told("metadata", "opens{of}", time=time) for time in (4.0, 5.0))
+    assert "; 6 s of 10 s were 4 B reads from `a`, 12 calls by rank 3; 4 s of 10 s were opens" in said(
+        little, largest=calls
     )
-    assert said([], 0.1, 26.0, logged=True, unmoved=["/a/map0", "/a/map1"]) == (
-        "Your program spent 0.4 % of its time in I/O calls (100 ms of 26 s); but no call in the log reads or writes"
-        " `map0` and 1 more file, open for most of the run: mapped memory, or other layers, are not in it."
-    )
-
-
-def test_counts_of_a_log_without_all_files_are_least_ones() -> None:
-    storm = told("metadata", "Metadata storm.", opens_of_a_process=1024.0, files=4096.0)
-    storm[0]["findings"][0]["lost"] = True
-    words = said(storm, lost=True)
-    assert words.startswith("Your program spent at least 38 % of its time in I/O; ")
-    assert "of at least 4,096 files, with at least 1,024 opens by each rank" in words
-
-
-def test_the_file_that_took_most_of_the_time_is_named() -> None:
-    files = [{"file": "/a/hello.dat", "time_s": 6.0}, {"file": "/a/small.dat", "time_s": 1.0}]
-    assert said([], files=files).endswith("no cause of slow I/O stands out; most of the time was that of `hello.dat`.")
-    side_by_side = [files[0] | {"file": f"/a/out{number}"} for number in range(4)]
-    assert "most of the time" not in said([], files=side_by_side)
-    assert "hello" not in said([], files=files[:1]) and "hello" not in said([], files=[files[0] | {"time_s": 4.0}] * 2)
+    assert "4 B reads" not in said(most, largest=calls)
+    possible = told("metadata", "opens{of}", time=4.0, confidence="medium")
+    assert "by rank 3. No cause is certain; possibly 4 s of 10 s were opens" in said(possible, largest=calls)
 
 
 def causes() -> set[str]:
     """Return the names of all causes that the diagnosis knows."""
-    text = "".join(path.read_text("utf-8") for path in sorted((ROOT / "analytics/diagnosis").glob("causes*.py")))
-    found = set(re.findall(r"""\.finding\(\s*((?:"\w+"|[^,\n])+),""", text))
-    return {name for each in found for name in re.findall(r'"(\w+)"', each)} - {"write", "read"}
-
-
-def test_every_cause_has_words() -> None:
-    names = causes()
-    assert len(names) > 20
-    for name in names:
-        one = told(name, "Title.")[0]["findings"][0]
-        words = opening.phrase(one, "write")
-        assert words and "Title" not in words and "title" not in words, name
+    return {one.name for one in CAUSES}
 
 
 def test_of_recordings_that_lack_something_no_cause_is_certain() -> None:
-    one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
-    assert said(one, whole=False) == (
-        "As far as was recorded, your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
-        "possibly 9 s of 10 s were metadata calls (open, stat, seek, sync), with 3 opens by each rank."
-    )
+    one = told("metadata", "opens{of}, 3 times by each rank")
+    assert "possibly 9 s" in said(one, whole=False) and "possibly" not in said(one)
 
 
 def test_little_io_is_said_to_be_little() -> None:
-    one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
-    assert said(one, 0.1, 26.0).endswith("(100 ms of 26 s): too little to be worth tuning.")
+    one = told("metadata", "opens{of}, 3 times by each rank")
+    assert said(one, 0.1, 26.0).endswith(" worth tuning.")
 
 
 def test_what_is_hardly_likely_is_not_told_first() -> None:
-    weak, seen = told("unaligned", "Requests.", confidence="low"), told("slow_file", "Files.", confidence="low")
-    assert said(weak).endswith("no cause of slow I/O stands out.")
+    weak, seen = told("unaligned", confidence="low"), told("slow_file", confidence="low")
+    assert not led(weak)
     assert gains.help_of(weak, SPENT, None, "./app", 4) is None
     weak[0]["findings"] += seen[0]["findings"]
-    assert "a slow server" in said(weak)
+    assert led(weak) == "slow_file"
 
 
 def test_how_much_of_the_time_it_was() -> None:
     for time, words in ((9.99, "; all of these 10 s"), (9.6, "; nearly all of these 10 s"), (9.0, "; 9 s of 10 s")):
-        assert words in said(told("turns", "Ranks take turns.", time=time))
-    shared = told("shared_opens", "Again.", opens_of_a_process=67.0, files=200.0)
-    assert "of the same 200 files by all ranks." in said(shared)
+        assert words in said(told("turns", time=time))
 
 
 def test_a_tiny_share_is_not_told_to_its_last_digit() -> None:
@@ -455,39 +470,33 @@ def test_a_tiny_share_is_not_told_to_its_last_digit() -> None:
 def test_time_in_delegates_is_told_where_it_is_most_of_it() -> None:
     rows = [{"delegated_s": 6.0, "flush_barrier_s": 2.0}, {"delegated_s": 0.0, "flush_barrier_s": 0.0}]
     slow = delegated.notice(["a", "b"], rows, 4, 2.5)
-    assert "`a` and 1 more file" in slow and "spent 2 s, on average" in slow and "mpiox_delegates=0" in slow
-    assert "on average" not in delegated.notice(["a"], rows, 4, 4.5) + delegated.notice(["a"], [], 4, 0.0)
+    assert "`a` and 1 more file" in slow and " 2 s " in slow and "mpiox_delegates=0" in slow
+    assert "On average" not in delegated.notice(["a"], rows, 4, 4.5) + delegated.notice(["a"], [], 4, 0.0)
 
 
 def test_a_gain_has_a_basis() -> None:
     """What the library has measured comes first; else it is at most the time that the finding is about."""
-    small = told("small_requests", "Small (independent calls).", mean_request=64.0)
+    small = told("small_requests")
     small[0]["findings"][0]["advice"] = [
         {"text": "Many files: Do.", "command": ""},
         {"text": "Sort: Use it.", "command": "mpiio-ext run -H a=1 -- app"},
     ]
     plain = gains.help_of(small, SPENT, None, "./app", 4)
-    assert opening.help_sentence(plain) == (
-        "What would help: use it: `mpiio-ext run -H a=1 -- app`. Gain: at most 34 % of the run, the time that"
-        " this explains; `mpiio-ext tune -- mpirun -n 4 ./app` measures it."
-    )
+    assert plain is not None and (plain["text"], plain["command"]) == ("Sort: Use it", "mpiio-ext run -H a=1 -- app")
+    assert plain["gain"].startswith("at most 34 % ") and "`mpiio-ext tune -- mpirun -n 4 ./app`" in plain["gain"]
+    assert ": use it: `mpiio-ext run" in opening.help_sentence(plain)
     says = "would pay here: about 2.8 to 11 times for these accesses, if …; try mpiox_delegates=2"
     paying = opening.paying([{"delegation": says}], "./app", 4)
     measured = gains.help_of(small, SPENT, paying, "./app", 4)
-    assert measured is not None and measured["gain"].startswith("up to 31 % of the run, these accesses 2.8 to 11 times")
-    assert opening.help_sentence(measured).startswith("What would help: delegates that collect these accesses: `")
+    assert measured is not None and measured["gain"].startswith("up to 31 % ") and "2.8 to 11" in measured["gain"]
     assert measured["command"] == "mpirun -n 4 mpiio-ext run -H mpiox_delegates=2 -- ./app"
     assert opening.paying([{"delegation": "2 delegates"}], "./app", 4) is None
     steps = ["Let the tuner: `mpiio-ext tune -- ./app`", "Sort.", "Let delegates collect them."]
-    finding, way = gains.found(small, "Small (independent calls).")
-    at_most = "Gain: at most 34 % of the run, the time that this explains."
-    assert gains.with_gains(steps, finding, way, SPENT, 4, None) == [
-        f"Sort. {at_most}",
-        f"Let delegates collect them. {at_most}",
-        steps[0],
-    ]
+    finding, way = gains.found(small, "Title.")
+    without = gains.with_gains(steps, finding, way, SPENT, 4, None)
+    assert [text.partition(" Gain: at most 34 % ")[0] for text in without] == [*steps[1:], steps[0]]
     with_both = gains.with_gains(steps, finding, way, SPENT, 4, paying)
-    assert "mpiox_delegates=2 -- ./app` Gain: up to 31 % of the run" in with_both[0] and with_both[2] == steps[0]
+    assert "mpiox_delegates=2" in with_both[0] and "up to 31 %" in with_both[0] and with_both[2] == steps[0]
 
 
 def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:
@@ -553,8 +562,8 @@ def test_a_full_disk_keeps_the_recordings(
     monkeypatch.setattr(logged, "write_whole", full)
     logged._results([b"1", b"ended", b"0"], recording, Endings(recording.folder))
     said = capsys.readouterr().err
-    assert f"no page: {tmp_path / 'io.html'}: cannot be written: No space left on device\n" in said
-    assert f"the recordings stay: mpiio-ext report {recording.folder} -o FILE.html\n" in said
+    assert f"{tmp_path / 'io.html'}: cannot be written: {os.strerror(errno.ENOSPC)}\n" in said
+    assert f"mpiio-ext report {recording.folder} -o FILE.html\n" in said
     assert recording.folder.is_dir() and not (tmp_path / "io.html").exists()
     monkeypatch.undo()
     logged._results([b"1", b"ended", b"0"], recording, Endings(recording.folder))
@@ -576,7 +585,7 @@ def test_how_the_program_ended_is_told(
     document = document_of(tmp_path / "io.html")
     assert document["ended"] == words and document["lacks"] == []
     sentence = mpiio_ext.run_report(tmp_path / "io.html").sentence
-    assert sentence.startswith(f"The job failed: {words}. No call" if words else "No call")
+    assert words in sentence and ("job failed" in sentence) == bool(words)
     assert sentence.split("`")[0] in (tmp_path / "io.html").read_text("utf-8")
     assert "`mpiio-ext doctor -- './a b' x`" in document["notices"][0]  # of what was run, though nothing was recorded
 
@@ -615,10 +624,9 @@ def test_a_process_that_the_program_has_left_behind_is_given_up(
         finally:
             left.kill()
     name = f"process {left.pid} (./app {rank})"
-    line = f"{name}, left behind by the program, still runs: what it does from now on is missing"
-    printed = capsys.readouterr().err.splitlines()
-    assert printed[0] == f"mpiio-ext: waits up to 0 s for {name}, which the program has left behind"
-    assert (lacks, printed[1:]) == ((line, []) if counted else ("", [f"mpiio-ext: {line}"]))
+    waits, *further = capsys.readouterr().err.splitlines()
+    assert name in waits and (len(further), bool(lacks)) == (not counted, counted)
+    assert name in (lacks if counted else further[0])
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -717,21 +725,7 @@ def test_opening_and_closing_is_told_only_where_it_is_more_than_that_of_any_run(
     """MPI_File_open and MPI_File_close of one file take 63 ms of a healthy run of 0.5 s; and no cause is sure."""
     little = [side("write", 134e6, 2e9, low=False)]
     files = [{"file": "/a/start.pyc", "mean_write_bytes": None, "time_s": 0.01}]
-    words = said(little, 0.118, 0.516, opening_s=0.0635, files=files)
-    assert words.startswith("Your program spent 23 % of its time in I/O (118 ms of 516 ms); no cause of slow I/O st")
-    assert "; 150 ms of 200 ms were opening and closing files" in said(little, 0.2, 0.516, opening_s=0.15)
-    one = told("opening", "MPI-IO calls that open.", confidence="medium")
-    assert "No cause is certain; possibly 9 s of 10 s were opening and closing files" in said(one, opening_s=9.0)
-
-
-def test_who_makes_collective_calls_and_for_whose_locks_writes_may_wait() -> None:
-    calls = {"collective MPI-IO calls, of all ranks": 4000.0, "mean request": 8192.0}
-    small = told("small_requests", "Small, between those of other ranks (each rank carries out by itself).", **calls)
-    assert opening.phrase(small[0]["findings"][0], "write") == (
-        "8,192 B collective writes to `out.h5` and 4 more files that each rank makes by itself: collective buffering is"
-        " off, or gathers nothing"
-    )
-    locks = told("small_requests", "Small, between those of other ranks, for whose locks of the file system they wait.")
-    assert opening.phrase(locks[0]["findings"][0], "write").endswith(
-        " those of other ranks, for whose locks they may wait"
-    )
+    assert "opening and closing" not in said(little, 0.118, 0.516, opening_s=0.0635, files=files)
+    assert "150 ms of 200 ms" in said(little, 0.2, 0.516, opening_s=0.15)
+    one = told("opening", confidence="medium")
+    assert led(one, opening_s=9.0) == "opening" and "possibly 9 s" in said(one, opening_s=9.0)

@@ -13,8 +13,9 @@ import mpiio_ext
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.analytics.run import arrays, asked, conflicts, library
+from mpiio_ext.analytics.run import asked, conflicts, library
 from mpiio_ext.analytics.run import files as accessed
+from mpiio_ext.analytics.run.failures import Lost
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.common import page as pages
 from mpiio_ext.partitioning import Geometry
@@ -88,7 +89,7 @@ def test_views_tell_the_arrays_in_a_file() -> None:
         ),
         (["MPI_INT I(1,2;0,40;4)", "MPI_INT V(10;3;42;4)", "MPI_BYTE V(2;1;8;I(1,1;0,6;1))", "MPI_BYTE x", "4"], ""),
     ):
-        assert arrays.described(views) == words
+        assert asked.described(views) == words
 
 
 def test_metadata_calls_without_times_are_no_picture() -> None:
@@ -100,7 +101,7 @@ def test_metadata_calls_without_times_are_no_picture() -> None:
 
 def test_a_finding_of_both_directions_is_told_once() -> None:
     def told(direction: str, confidence: int, title: str, *advice: str) -> dict[str, object]:
-        evidence = [f"Of the {direction}s", f"files of {direction}s"]
+        evidence = [f"For the {direction}s", f"files of {direction}s"]
         one = pages.Finding(title=title, evidence=evidence, advice=advice)
         return {"shown": [((confidence, 0.0), one)]}
 
@@ -110,7 +111,7 @@ def test_a_finding_of_both_directions_is_told_once() -> None:
         told("read", 2, "Storm.", "Another advice."),
     ]
     first, other = findings(every)
-    assert first.evidence == ["Of the writes", "Of the reads", "files of writes"]
+    assert first.evidence == ["For the writes", "For the reads", "files of writes"]
     assert (other.title, other.advice) == ("Storm.", ("Another advice.",))
 
 
@@ -129,7 +130,7 @@ def test_a_finding_of_both_directions_is_told_once() -> None:
     ],
 )
 def test_in_which_pieces_a_view_has_a_file(views: list[str], words: str) -> None:
-    assert arrays.pieces(views) == words
+    assert asked.pieces(views) == words
 
 
 def test_on_a_phone_a_wide_table_is_a_list(tmp_path: pathlib.Path) -> None:
@@ -166,7 +167,7 @@ def test_one_call_has_no_order() -> None:
         "mean_write_bytes": 1024.0,
     }
     alone = Calls(asked={True: np.zeros(5)}, askers={0})
-    assert asked.by_program(row, alone, ()) == "written: 1 independent call of 1 KiB"
+    assert asked.by_program(row, alone, (), Lost()) == "written: 1 independent call of 1 KiB"
     assert asked.by_storage(row, ()) == "written: 1 request of 1 KiB"
     many, did = row | {"writes": 7, "write_pattern": "random places"}, {"rounds": 0, "requests": 7, "request_bytes": 9}
     assert asked.by_storage(many, [did]).endswith(", random places")

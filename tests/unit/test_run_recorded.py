@@ -23,6 +23,7 @@ from support.recorded_calls import Call, Line, Told, record
 
 SECOND = 10**9
 SIZE = 1 << 20
+SMALL = 40_000  # more than few bytes a call
 
 
 def writes(names: list[int], start_s: float, seconds: float, *, count: int = 20, within: str = "") -> list[Call]:
@@ -53,10 +54,7 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     assert facts(of_folder(tmp_path))["run time"] == "7 s"
     note_launch(tmp_path, began_ns, began_ns + 20 * SECOND)
     document = of_folder(tmp_path)
-    assert (facts(document)["run time"], facts(document)["time in I/O"]) == (
-        "20 s",
-        "2 s (10 % of the run time), of the rank with most of it",
-    )
+    assert facts(document)["run time"] == "20 s" and facts(document)["time in I/O"].startswith("2 s (10 %")
     chart = next(one for one in document["charts"] if one["name"] == "bandwidth")
     moved = [at for at, rate in zip(chart["data"]["x"], chart["data"]["series"][0]["y"], strict=True) if rate > 0]
     assert 4.8 < moved[0] < 5.2 and 6.7 < moved[-1] < 7.1
@@ -72,8 +70,7 @@ def test_time_on_files_of_the_system_is_told() -> None:
         return opening.first_sentence([], opening.Spent(io_s=io_s, run_s=10.0, left_s=left_s, left=left))
 
     told = said(0.0, 4.0)
-    assert told.startswith("Your program spent 40 % of its time in I/O (4 s of 10 s), 4 s of it in 7 operations on 2")
-    assert told.endswith("`mpiio-ext run --only GLOB` counts them.") and "too little" not in told
+    assert "40 %" in told and left in told and "--only GLOB" in told and "worth tuning" not in told
     assert "0 %" not in said(0.0, 1e-6)
     assert "7 operations" not in said(0.1, 0.01)
 
@@ -115,14 +112,12 @@ def test_processes_without_mpi_side_by_side(tmp_path: pathlib.Path) -> None:
 
 def test_programs_beside_the_one_with_mpi_are_named(tmp_path: pathlib.Path) -> None:
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 0 1")
-    assert not any("ran beside" in text for text in of_folder(tmp_path)["notices"])
+    assert not any(" written)" in text for text in of_folder(tmp_path)["notices"])
     record(tmp_path, ["/d/b"], writes([1], 0.0, 2.0, count=9))
     document = of_folder(tmp_path)
-    (notice,) = (text for text in document["notices"] if "ran beside" in text)
-    assert "(9.44 MB written)" in notice and "are not in these numbers" in notice
-    assert facts(document)["read, written by the program"] == "0 B, 21 MB" and "beside the one with it" in page(
-        document
-    )
+    (notice,) = (text for text in document["notices"] if "(9.44 MB written)" in text)
+    assert facts(document)["read, written by the program"] == "0 B, 21 MB"
+    assert notice.rpartition("`")[2] in page(document)
 
 
 @pytest.mark.parametrize("thread", [False, True], ids=["process", "thread"])
@@ -143,10 +138,10 @@ def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Pa
     assert row["time_s"] == pytest.approx(2.0, rel=0.01) and document["findings"] == []
     assert "rank 0" not in document["sentence"] and "(2 s of 2.1 s)" in document["sentence"]
     (notice,) = document["notices"]
-    assert f"carried out the accesses to `{name}`" in notice
+    assert f"`{name}`" in notice
     if not thread:  # nothing but the statistics tells the thread, and a killed run has none; bytes tell the process
         (tmp_path / STATISTICS).unlink()
-        assert any("carried out the accesses" in text for text in of_folder(tmp_path)["notices"])
+        assert any(f"`{name}`" in text for text in of_folder(tmp_path)["notices"])
         assert not any(one["name"] == "bandwidth" for one in document["charts"])
 
 
@@ -167,13 +162,16 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
             calls.append(Call(operation="MPI_File_close", start=at + 7 * 10**6, duration=10**6))
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 4")
     document = of_folder(tmp_path)
-    assert "opens of `a`, 300 times by each rank" in document["sentence"], document["sentence"]
+    assert "`a`, 300 times" in document["sentence"], document["sentence"]
     told = [finding["title"] for finding in document["findings"]]
     assert not any("rank 0" in title or "syncs" in title for title in told), told
 
 
 def test_time_of_opening_is_that_of_the_rank_with_most_time(tmp_path: pathlib.Path) -> None:
-    """Rank 0 opens for 3 s and writes for 1 s, rank 1 opens for 1 s and writes for 5 s: 1 s of 6 s."""
+    """Rank 0 opens for 3 s and writes for 1 s, rank 1 opens for 1 s and writes for 5 s: 1 s of 6 s.
+
+    The table of files has the times of an average rank: 2 s of 5 s.
+    """
     for rank, (opens_s, writes_s) in enumerate(((3, 1), (1, 5))):
         opened = Call(operation="MPI_File_open", start=1000, duration=opens_s * SECOND, comm_size=2)
         record(
@@ -184,8 +182,8 @@ def test_time_of_opening_is_that_of_the_rank_with_most_time(tmp_path: pathlib.Pa
         )
     document = of_folder(tmp_path)
     (row,) = document["files"]
-    assert (row["time_s"], row["opening_s"]) == (pytest.approx(6, abs=0.05), pytest.approx(1, abs=0.05))
-    assert float(facts(document)["of it opening, closing, metadata"].split()[0]) == pytest.approx(1, abs=0.05)
+    assert (row["time_s"], row["opening_s"]) == (pytest.approx(5, abs=0.05), pytest.approx(2, abs=0.05))
+    assert float(facts(document)["time in opening, closing, metadata"].split()[0]) == pytest.approx(1, abs=0.05)
 
 
 def test_percent_are_of_the_run_time_and_of_the_busiest_rank(tmp_path: pathlib.Path) -> None:
@@ -194,10 +192,10 @@ def test_percent_are_of_the_run_time_and_of_the_busiest_rank(tmp_path: pathlib.P
         record(tmp_path, ["/d/a"], writes([1], 0.0, seconds), begin=f"RANK {rank} 2")
     note_launch(tmp_path, (began := recordings.heads([tmp_path])[0].started_ns), began + 4 * SECOND)
     document = of_folder(tmp_path)
-    assert document["sentence"].startswith("Your program spent 50 % of its time in I/O")
-    assert facts(document)["time in I/O"].startswith("2 s (50 % of the run time)")
+    assert document["sentence"].startswith("Rank 0 ") and " 50 % " in document["sentence"]
+    assert facts(document)["time in I/O"].startswith("2 s (50 % ")
     assert sum(row["busiest_s"] for row in document["parts"][1:]) == pytest.approx(2.0, rel=0.01)
-    assert document["spent_on"] == "Of that time: the file system 100 %."
+    assert re.findall(r"([\w ]+) (\d+) %", document["spent_on"]) == [(" the file system", "100")]
 
 
 def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path: pathlib.Path) -> None:
@@ -213,9 +211,9 @@ def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path
             calls.append(Call(operation="MPI_File_write_at_all", start=at, duration=SECOND // 12, **place))
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
     (row,) = of_folder(tmp_path)["files"]
-    assert row["asked"] == "written: 16 collective calls of 1 MiB each, strided"
+    assert row["collective_writes"] == 16 and row["asked"].endswith(" of 1 MiB each, strided")
     assert row["who"] == "both ranks" and row["asked_written_bytes"] == 16 * SIZE
-    assert row["reached"] == "written: 64 requests of 128 KiB on average, random places"
+    assert (row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (64, SIZE // 8, "random places")
     line = {
         "kind": "file",
         "path": "/d/a",
@@ -226,7 +224,7 @@ def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path
     }
     (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
     document = of_folder(tmp_path)
-    assert document["files"][0]["reached"].startswith("40 requests of 1 MiB on average, some of them through mapped")
+    assert document["files"][0]["reached"].startswith("40 requests of 1 MiB ")
     assert document["files"][0]["asked"] == row["asked"] and document["findings"] == []
     assert "16.8 MB" in facts(document)["read, written by the program"]
 
@@ -244,7 +242,8 @@ def test_waiting_for_a_cpu_makes_a_cause_of_times_alone_unsure(tmp_path: pathlib
         calls = [dataclasses.replace(call, start=call.start * 10, offset=call.offset + rank * SIZE) for call in calls]
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
     quiet = of_folder(tmp_path)
-    assert "no rank was in a request" in quiet["sentence"], quiet["sentence"]
+    (sure,) = quiet["findings"]
+    assert "confidence medium: " in sure["evidence"][0], sure
     for path in tmp_path.glob("*.mpioxrec"):
         data = bytearray(path.read_bytes())
         header = np.frombuffer(data, recordings._HEADER, 1)
@@ -252,15 +251,14 @@ def test_waiting_for_a_cpu_makes_a_cause_of_times_alone_unsure(tmp_path: pathlib
             header[name] = value
         path.write_bytes(data)
     loaded = of_folder(tmp_path)
+    assert not re.search(r"\bthe log\b|Darshan", str(loaded))  # the user has none
     (one,) = loaded["findings"]
-    assert (
-        "confidence low: " in one["evidence"][0] and "waited for a CPU for 8 s, which may be all" in one["evidence"][0]
-    )
-    assert "No cause is certain; possibly " in loaded["sentence"] and "no rank was in a request" in loaded["sentence"]
-    assert loaded["sentence"].endswith("A rank waited for a CPU for 73 % of the time: that is in it.")
-    assert sum("waited for a CPU for 8 s of 11 s (73 %)" in notice for notice in loaded["notices"]) == 1
+    assert one["title"] == sure["title"] and "confidence low: " in one["evidence"][0] and " 8 s" in one["evidence"][0]
+    assert "possibly " in loaded["sentence"] and " 73 % " in loaded["sentence"]
+    assert " 73 % " not in quiet["sentence"]
+    assert sum("8 s of 11 s (73 %)" in notice for notice in loaded["notices"]) == 1
     assert not any("CPU" in notice for notice in quiet["notices"])
-    assert ", 8 s (of 11 s " in facts(loaded)["CPU time of a rank, waiting for a CPU"]
+    assert facts(loaded)["wait of a rank for a CPU, on average"] == "8 s"
 
 
 def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
@@ -269,7 +267,7 @@ def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Pa
     for rank in range(2):
         calls = writes([1], 0.1, 2.0, count=400, within="MPI_File_write_at_all")
         small = [
-            dataclasses.replace(one, size=64, offset=one.offset + 64 * rank, result=64 if one.depth else 0)
+            dataclasses.replace(one, size=SMALL, offset=one.offset + SMALL * rank, result=SMALL if one.depth else 0)
             if "write" in one.operation
             else one
             for one in calls
@@ -281,7 +279,7 @@ def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Pa
         hints = {hint: {"value": value, "source": "MPI_Info"} for hint, value in given.items()}
         (tmp_path / STATISTICS).write_text(json.dumps(line | {"hints": hints}) + "\n")
         document = of_folder(tmp_path)
-        assert "64 B collective writes to `a`" in document["sentence"], document["sentence"]
+        assert "40 kB collective writes" in document["sentence"], document["sentence"]
         steps = " ".join(step for finding in document["findings"] for step in finding["advice"])
         assert ("mpiox_exchange=two_phase" in steps) == advised, steps
 
@@ -291,7 +289,7 @@ def test_files_in_turn_take_the_time_together(tmp_path: pathlib.Path) -> None:
     record(tmp_path, [f"/d/{name}" for name in "abcd"], writes([1, 2, 3, 4], 0.1, 4.0, count=80), begin="RANK 0 1")
     document = of_folder(tmp_path)
     assert [row["time_s"] for row in document["files"]] == pytest.approx([1.0] * 4, rel=0.01)
-    assert "83.9 MB were written at 21" in document["sentence"]
+    assert re.search(r"83\.9 MB .* 21(\.\d)? MB/s", document["sentence"]), document["sentence"]
 
 
 def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
@@ -301,23 +299,20 @@ def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
     began_ns = recordings.heads([tmp_path])[0].started_ns
     note_failure(tmp_path, Failure(whole="the program ended with status 3", moment_ns=began_ns + 3 * SECOND))
     document = of_folder(tmp_path)
-    assert document["sentence"].startswith(
-        "The job failed after 3 s: the program ended with status 3. Your program spent"
-    )
-    assert document["lacks"] == [] and document["ended"] == "the program ended with status 3"
+    assert f" after 3 s: {document['ended']}. " in document["sentence"] and document["ended"].endswith(" status 3")
+    assert document["lacks"] == []
     text = page(document)
-    until = "completed calls had read 0 B and written 41.9 MB"
-    assert until in text and "not whole" not in text
+    *_, until = document["at_end"]
+    assert until.endswith("written 41.9 MB") and until in text and "not complete" not in text
     (tmp_path / "io.html").write_text(text, encoding="utf-8")
     assert until in mpiio_ext.run_report(tmp_path / "io.html").lines()
     (tmp_path / "failure.json").unlink()
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 2 4", end="KILL")
-    assert of_folder(tmp_path)["lacks"][0] == "rank 2: its recording has no end: it was killed"
+    assert of_folder(tmp_path)["lacks"][0].startswith("rank 2: ")
     record(tmp_path, ["/d/a"], writes([1], 0.0, 2.0), begin="RANK 3 4", end="KILL")
     document = of_folder(tmp_path)
-    assert document["lacks"] == ["ranks 2, 3, each: its recording has no end: it was killed"]
-    which = f"one of these ranks was ended by a signal, which one first is not known: 2, 3 on {os.uname().nodename}"
-    assert document["sentence"].startswith(f"The job failed: {which}. As far as was recorded")
+    (lack,) = document["lacks"]
+    assert lack.startswith("ranks 2, 3, ") and f": 2, 3 on {os.uname().nodename}. As" in document["sentence"]
     assert not any("memory" in text for text in document["unknown"])
 
 
@@ -340,16 +335,13 @@ def test_a_call_in_which_a_rank_was_killed_counts(tmp_path: pathlib.Path) -> Non
     note_launch(tmp_path, began_ns, began_ns + 6 * SECOND)
     note_failure(tmp_path, Failure(first=[killed], moment_ns=killed.moment_ns, ends=ends))
     document = of_folder(tmp_path)
-    assert document["sentence"].startswith(
-        f"The job failed after 6 s: rank 2 on {here} was ended by signal SIGKILL. As far as was recorded, your program "
-        "spent 100 % of its time in I/O; 5 s of 6 s were in MPI_File_write_at_all of `a`, which had not ended."
-    )
+    facts_of = rf"after 6 s: rank 2 on {here} .*SIGKILL.* 100 % .* 72 %.* 5 s of 6 s .*MPI_File_write_at_all of `a`"
+    assert re.search(facts_of, document["sentence"]), document["sentence"]
     assert document["files"][0]["time_s"] == pytest.approx(6, abs=0.01)
-    assert document["at_end"][:3] == [
-        "rank 0 was in MPI_File_write_at_all of `a` for 5 s, waiting for other ranks",
-        "rank 1 was in MPI_File_write_at_all of `a` for 5 s, in a request to the file system",
-        "rank 2 was in no call on files and in none of MPI-IO",
-    ]
+    first, second, third, *_ = document["at_end"]
+    assert re.match(r"rank 0 .*MPI_File_write_at_all of `a` for 5 s, waiting ", first), first
+    assert re.match(r"rank 1 .*MPI_File_write_at_all of `a` for 5 s, in a request ", second), second
+    assert third.startswith("rank 2 ") and "no call" in third
     parts = {row["part"]: row for row in document["parts"]}
     assert (parts["waiting"]["rank"], parts["waiting"]["most_s"]) == (0, pytest.approx(4.5, abs=0.01))
     assert (parts["file_system"]["rank"], parts["file_system"]["most_s"]) == (1, pytest.approx(4.0, abs=0.01))
@@ -364,9 +356,9 @@ def test_recordings_alone_tell_who_has_ended_a_job(tmp_path: pathlib.Path) -> No
     calls = [*writes([1], 0.0, 2.0), Line(words="ABORT 5 {at}", at=3 * SECOND)]
     record(tmp_path, ["/d/a"], calls, begin="RANK 1 2", end="KILL")
     report = mpiio_ext.run_report(tmp_path)
-    reason = f"rank 1 on {os.uname().nodename} called MPI_Abort with error code 5"
-    assert report.document["ended"] == reason
-    assert re.match(rf"The job failed after [23](\.\d+)? s: {reason}\. As far as", report.sentence)
+    ended = report.document["ended"]
+    assert re.fullmatch(rf"rank 1 on {os.uname().nodename} .*MPI_Abort.* 5", ended), ended
+    assert re.search(rf" after [23](\.\d+)? s: {ended}\. ", report.sentence)
     assert report.document == of_folder(tmp_path)
 
 
@@ -378,10 +370,9 @@ def test_an_open_that_never_ended_reached_the_library(tmp_path: pathlib.Path) ->
     began_ns = recordings.heads([tmp_path])[0].started_ns
     note_launch(tmp_path, began_ns, began_ns + 3 * SECOND)
     document = of_folder(tmp_path)
-    assert document["at_end"][:2] == [
-        "rank 0 was in MPI_File_open of `new.h5` for 2 s",
-        "rank 1 was in MPI_Barrier for 2 s",
-    ]
-    assert "<li>rank 0 was in MPI_File_open of <code>new.h5</code> for 2 s</li>" in page(document)
-    assert "were in MPI_File_open of `new.h5`, which had not ended." in document["sentence"]
+    first, second, *_ = document["at_end"]
+    assert re.match(r"rank 0 .*MPI_File_open of `new.h5` for 2 s$", first), first
+    assert re.match(r"rank 1 .*MPI_Barrier for 2 s$", second), second
+    assert f"<li>{first.replace('`new.h5`', '<code>new.h5</code>')}</li>" in page(document)
+    assert "MPI_File_open of `new.h5`" in document["sentence"]
     assert document["notices"] == []

@@ -1,0 +1,112 @@
+"""Calls on files that are neither reads nor writes, by what they do: waits for locks, renames, msync and the like.
+
+Problem. Darshan has no counter for most of these calls, and one time for all others, so that no cause of the diagnosis
+names them. Algorithm. The tallies of a run (:mod:`mpiio_ext.pioneer.darshan.tallies`) are grouped by kind, or, of kinds
+without a name, by function. Guarantees. A time is that of one rank, the same that the run's time in I/O is of; the
+range is that of all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpiio_ext.analytics.diagnosis.words import short_name
+from mpiio_ext.common.units import count_text, seconds_text
+from mpiio_ext.pioneer.darshan.tallies import BY_NAME, Tallies
+
+_WORDS = {
+    "lock": "waiting for locks",
+    "rename": "renames",
+    "unlink": "removing files",
+    "mapping": "mapping files into memory",
+    "stat": "queries",
+}
+#: Functions whose kind is one that records have, but for these.
+_OF_FUNCTION = {"msync": "syncs of mapped memory"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """Calls of one kind.
+
+    Attributes
+    ----------
+    words : what they are, of which files.
+    seconds : of the rank with most time in I/O, or of an average one.
+    ranks : which ranks spend how long in them, in words; "" for a run of one rank.
+    named : their time is also that of causes with less exact names.
+    """
+
+    words: str
+    seconds: float
+    ranks: str = ""
+    named: bool = False
+
+
+def _where(some: Tallies, among: Collection[str]) -> str:
+    spent: dict[str, float] = {}
+    for name, seconds in zip(some.file, some.seconds, strict=True):
+        spent[name] = spent.get(name, 0.0) + float(seconds)
+    names = sorted((name for name in spent if name), key=lambda name: -spent[name])
+    if not names:
+        return ""
+    more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+    return f" of `{short_name(names[0], among)}`{' and many more files' if '' in spent else more}"
+
+
+def _of_ranks(each: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
+    if len(each) == 1:
+        return ""
+    if each.min() >= each.max() / 2:
+        least, most = seconds_text(float(each.min())), seconds_text(float(each.max()))
+        return f"{least if least == most else f'{least} to {most}'} by each rank"
+    return (
+        f"{seconds_text(float(each.max()))} by rank {int(each.argmax())}"
+        f" and {seconds_text(float(each.mean()))} by an average rank"
+    )
+
+
+def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others]:
+    """Return the kinds of calls, those with most time first.
+
+    Parameters
+    ----------
+    tallies : of a run.
+    busiest : the rank with most time in I/O, whose seconds are returned; None: those of an average rank.
+    processes : how many ranks there are.
+    """
+    of_mpi = np.isin(tallies.layer, ("mpiio", "mpi"))
+    some = tallies.where(~of_mpi & (~tallies.counted | np.isin(tallies.kind, BY_NAME)))
+    named = [
+        (_OF_FUNCTION.get(function) or _WORDS.get(kind) or f"{function} calls", failed)
+        for kind, function, failed in zip(some.kind, some.function, some.error != "", strict=True)
+    ]
+    found, tallied = [], {name for name in tallies.file if name}
+    for key in dict.fromkeys(named):
+        mine = some.where(np.array([each == key for each in named], bool))
+        functions = [function for function in dict.fromkeys(mine.function) if not key[0].startswith(f"{function} ")]
+        errors = [f"failed with {', '.join(dict.fromkeys(mine.error))}"] if key[1] else []
+        more = f" ({', '.join([*functions, *errors])})" if functions or errors else ""
+        each = mine.by_rank(processes)
+        found.append(
+            Others(
+                words=f"{key[0]}{_where(mine, tallied)}{more}",
+                seconds=float(each.mean() if busiest is None else each[busiest]),
+                ranks=_of_ranks(each),
+                named=bool(mine.counted.any()),
+            )
+        )
+    return sorted(found, key=lambda one: -one.seconds)
+
+
+def of_files(tallies: Tallies) -> dict[str, float]:
+    """Return the seconds in calls that no record has, and that no call of MPI-IO contains, of the rank with most."""
+    some = tallies.where(~tallies.counted & ~tallies.inside & ~np.isin(tallies.layer, ("mpiio", "mpi")))
+    spent: dict[str, dict[int, float]] = {}
+    for name, rank, seconds in zip(some.file, some.rank, some.seconds, strict=True):
+        of_ranks = spent.setdefault(name, {})
+        of_ranks[int(rank)] = of_ranks.get(int(rank), 0.0) + float(seconds)
+    return {name: max(of_ranks.values()) for name, of_ranks in spent.items()}
