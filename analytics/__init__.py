@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.errors import AnalyticsError
-    from mpiio_ext.analytics.jobs.umami.job import of_job as umami
+    from mpiio_ext.analytics.jobs.umami import of_job as umami
     from mpiio_ext.analytics.miner import IOMiner
 
 __all__ = ["AnalyticsError", "IOMiner", "umami"]
@@ -16,7 +16,7 @@ __all__ = ["AnalyticsError", "IOMiner", "umami"]
 _LAZY = {
     "AnalyticsError": ("mpiio_ext.analytics.errors", "AnalyticsError"),
     "IOMiner": ("mpiio_ext.analytics.miner", "IOMiner"),
-    "umami": ("mpiio_ext.analytics.jobs.umami.job", "of_job"),
+    "umami": ("mpiio_ext.analytics.jobs.umami", "of_job"),
 }
 
 

@@ -7,25 +7,23 @@ Algorithm. Sizes are Darshan's own counts: the common sizes, and ten bins. Offse
 requests of DXT (:class:`mpiio_ext.analytics.diagnosis.activity.Places`), of the file with most requests in the sample;
 ranks are put together to :data:`_GROUPS` groups at most, each with a colour.
 
-Guarantees. What a log does not tell is not drawn. The caption says of how many requests one is drawn, and how many are
+Guarantees. Only facts of the log are drawn. The caption has the share of requests that are drawn, and of those that are
 missing: DXT ends early where it runs out of memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.diagnosis.words import worded
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.words import short_name, worded
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.common.units import count_text, seconds_text, size_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.diagnosis.activity import Activity
 
 #: Common sizes that are named; groups of ranks with a colour of their own; points that are drawn.
 _MOST_SIZES, _GROUPS, _MOST_POINTS = 4, 6, 512
@@ -53,7 +51,7 @@ def size_chart(files: pa.Table) -> Chart | None:
     known = {way: each for way, each in counts.items() if any(each)}
     if not known:
         return None
-    labels = [_label(name) for name in SIZE_BINS]
+    labels = [label_of(name) for name in SIZE_BINS]
     parts = [
         f"most {_DONE[way]} are of {labels[int(np.argmax(each))]} ({100 * max(each) / sum(each):.0f} %)"
         for way, each in known.items()
@@ -69,12 +67,13 @@ def size_chart(files: pa.Table) -> Chart | None:
             "log": True,
             "x_label": "",
             "y_label": "requests",
-            "caption": "Requests that reached the file system, of all files.",
+            "caption": "All requests to the file system, of all files.",
         },
     )
 
 
-def _label(name: str) -> str:
+def label_of(name: str) -> str:
+    """Return the sizes of a bin of Darshan's histogram of requests, in words."""
     bounds = [0, *SIZE_BINS.values()]
     low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
     low_text, high_text = (size_text(each or 0, exact=True) for each in (low, high))
@@ -100,10 +99,10 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
     group = (rank.clip(0, activity.processes - 1) * groups // activity.processes).astype(int)
     edges = np.ceil(np.arange(groups + 1) * activity.processes / groups).astype(int)
     series = [_points(edges, each, offset[group == each], start[group == each]) for each in np.unique(group).tolist()]
-    name = str(names[number] or f"file {number}").rsplit("/", 1)[-1]
+    name = short_name(names[number] or f"file {number}", [each for each in names.values() if each])
     ways = [word for word, it in (("reads", (write == 0).any()), ("writes", (write > 0).any())) if it]
     drawn = activity.places.every * step
-    sample = f"one request in {drawn:,}" if drawn > 1 else "each request"
+    sample = f"; one request in {drawn:,} is drawn" if drawn > 1 else ""
     share, until_s = _traced(activity, files, number)
     part, lost = (f"{worded(share, 'share')} of the ", _LOST) if share < _ALL else ("", "")
     return Chart(
@@ -115,7 +114,8 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
             "x_label": "time since the start of the job [s]",
             "y_label": "offset in the file",
             "x_range": (0.0, activity.run_time),
-            "caption": f"A point is where {sample} begins (DXT), of the file with most requests; colours: ranks."
+            "caption": "The file is the one with most requests. Each point is the start of a request (DXT)"
+            f"{sample}. Each colour stands for one or more ranks."
             + lost.format(share=worded(share, "share"), until=seconds_text(until_s)),
         },
     )
@@ -123,15 +123,13 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
 
 #: What the caption says where DXT does not have all requests of the file.
 _LOST = (
-    " DXT has {share} of the requests of this file, and none that begins after {until}: where the points of a rank end,"
-    " its requests may go on."
+    " DXT has {share} of the requests of this file, and no request that begins after {until}. A rank may make further"
+    " requests after its last point."
 )
 
 
 def _traced(activity: Activity, files: pa.Table, number: int) -> tuple[float, float]:
     """Return the share of a file's requests that DXT has, by the counters of POSIX, and when the last one ends (s)."""
-    import pyarrow.compute as pc
-
     rows = [row for way in (False, True) if (row := activity.rows.get((number, way))) is not None]
     (counted,) = files.filter(pc.equal(files["file_id"], number)).select(["reads", "writes"]).to_pylist()
     every = sum(value or 0 for value in counted.values())

@@ -26,15 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.report import timeline
 from mpiio_ext.common import page, plots
 from mpiio_ext.common.plots import Axis, Look, Panel, corners, look, shortened
 from mpiio_ext.common.units import number_words
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.analyses.result import Chart
 
 #: Points of the tick marks, of what stands upright before them (the name of the axis), and of a legend above the axes.
 _TICK, _NAME, _ABOVE = 8, 18, 22
@@ -121,20 +119,30 @@ def _bars(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lines(data: Mapping[str, Any]) -> dict[str, Any]:
-    def draw(panel: Panel) -> None:
-        for number, one in enumerate(data["series"]):
-            own = Look(look(number).colour, look(number).dash)
-            panel.line(one["x"], one["y"], own, one["name"], width=1.6, clip=False)
-        panel.frame(_axis(data, "x", grid=True), _axis(data, "y", grid=True))
+def _curves(
+    data: Mapping[str, Any],
+    curve: Callable[[Panel, Look, Mapping[str, Any]], None],
+    left: float,
+    height: float,
+    **y: Any,
+) -> dict[str, Any]:
+    """Return how series over time are drawn, each by `curve`; `left`: room for the numbers at the y axis."""
 
-    return {
-        "panels": [[draw]],
-        "height": 2.9,
-        "margins": (_NAME + _TICK + 24, 8, _ABOVE, 34),
-        "legend": "above",
-        "columns": 3,
-    }
+    def draw(panel: Panel) -> None:
+        panel.spans(data.get("spans", ()))
+        for number, one in enumerate(data["series"]):
+            curve(panel, look(one.get("look", number)), one)
+        panel.frame(_axis(data, "x", grid=True), _axis(data, "y", grid=True, **y))
+
+    margins = (_NAME + _TICK + left, 8, _ABOVE, 34)
+    return {"panels": [[draw]], "height": height, "margins": margins, "legend": "above", "columns": 3}
+
+
+def _lines(data: Mapping[str, Any]) -> dict[str, Any]:
+    def curve(panel: Panel, own: Look, one: Mapping[str, Any]) -> None:
+        panel.line(one["x"], one["y"], Look(own.colour, own.dash), one["name"], width=1.6, clip=False)
+
+    return _curves(data, curve, 24, 2.9)
 
 
 def pieces(values: Sequence[float | None]) -> tuple[list[list[tuple[int, float]]], list[list[tuple[int, float]]]]:
@@ -244,40 +252,18 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
 def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
     edges = [*data["x"], data["x"][-1] + data["step"]]
 
-    def draw(panel: Panel) -> None:
-        panel.spans(data.get("spans", ()))
-        for number, one in enumerate(data["series"]):
-            own = look(one.get("look", number))
-            panel.line(*corners(edges, one["y"]), Look(own.colour, own.dash), one["name"])
-        y = _axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", "")))
-        panel.frame(_axis(data, "x", grid=True), y)
+    def curve(panel: Panel, own: Look, one: Mapping[str, Any]) -> None:
+        panel.line(*corners(edges, one["y"]), Look(own.colour, own.dash), one["name"])
 
     width = {"width": timeline.WIDTH_IN} if data.get("wide") else {}
-    return {
-        "panels": [[draw]],
-        **width,
-        "height": 2.3,
-        "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34),
-        "legend": "above",
-        "columns": 3,
-    }
+    return _curves(data, curve, 54, 2.3, low=0, form=_form(data.get("quantity", ""))) | width
 
 
 def _places(data: Mapping[str, Any]) -> dict[str, Any]:
-    def draw(panel: Panel) -> None:
-        for number, one in enumerate(data["series"]):
-            panel.line(one["x"], one["y"], Look(look(number).colour, "", "."), one["name"], size=3)
-        y = _axis(data, "y", grid=True, low=0, form=_form("bytes"))
-        panel.frame(_axis(data, "x", grid=True), y)
+    def curve(panel: Panel, own: Look, one: Mapping[str, Any]) -> None:
+        panel.line(one["x"], one["y"], Look(own.colour, "", "."), one["name"], size=3)
 
-    return {
-        "panels": [[draw]],
-        "width": timeline.WIDTH_IN,
-        "height": 2.9,
-        "margins": (_NAME + _TICK + 40, 8, _ABOVE, 34),
-        "legend": "above",
-        "columns": 3,
-    }
+    return _curves(data, curve, 40, 2.9, low=0, form=_form("bytes")) | {"width": timeline.WIDTH_IN}
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

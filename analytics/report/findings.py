@@ -6,16 +6,17 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
+from mpiio_ext.analytics.diagnosis import Diagnosis, Finding, diagnose
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.causes import named
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.common import page
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.diagnosis import Diagnosis, Finding
-    from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.tools.health import DiskStates
 
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
@@ -23,8 +24,6 @@ _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 _WARNING = 0.2
 #: Share of the time of a finding that times alone show, from which on a wait for a CPU explains it.
 _BY_CPU = 0.5
-#: Causes that are one rank's work: where all share one memory, it does that as fast as all of them would.
-_OF_ONE = ("root_writes", "root_reads", "few_aggregators", "few_writers", "few_readers")
 
 
 Headline = Callable[["Mapping[str, pa.Table]", "Known", list[dict[str, Any]]], str]
@@ -74,8 +73,6 @@ def diagnoses(
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
     `concrete` makes the commands of advice those of the program at hand; advice of which it makes None is left out.
     """
-    from mpiio_ext.analytics.diagnosis import diagnose
-
     aside = ("unread", "waited_s", "one_host", "headline")
     how = {name: value for name, value in vars(known or Known()).items() if name not in aside}
     found: list[tuple[Diagnosis, dict[str, Any]]] = []
@@ -83,9 +80,7 @@ def diagnoses(
         one = diagnose(
             tables["darshan_job"], tables["darshan_file"], direction, own_share=(own_share or {}).get(direction), **how
         )
-        one = one if concrete is None else _concrete(one, concrete)
-        one = _with_reservation(one, 0.0 if known is None else known.waited_s)
-        one = _without_gain(one) if known is not None and known.one_host else one
+        one = _judged(one, known or Known(), concrete or str)
         other = bool(one.findings or one.unseen)  # metadata calls of neither direction, or none but of mapped files
         alone = direction == _DIRECTIONS[-1] and not found and other
         if one.critical_files or alone:
@@ -109,31 +104,25 @@ def _weight(one: Diagnosis) -> tuple[bool, float]:
     return False, max((time.value for _, time in one.critical_files), default=0.0)
 
 
-def _with_reservation(one: Diagnosis, waited_s: float) -> Diagnosis:
-    """Return a diagnosis in which no finding of times alone is sure that missing CPUs may explain as well."""
+def _judged(one: Diagnosis, known: Known, concrete: Callable[[str], str | None]) -> Diagnosis:
+    """Return a diagnosis by what is known beside the log, with the commands of the program at hand.
 
-    def judged(each: Finding) -> Finding:
-        if not (each.by_times and waited_s >= _BY_CPU * each.time):
-            return each
-        reason = f"{each.reason}; but ranks waited for a CPU for {worded(waited_s, 's')}, which may be all of it"
-        return dataclasses.replace(each, confidence="low", reason=reason)
-
-    return dataclasses.replace(one, findings=sorted(map(judged, one.findings), key=lambda each: each.rank))
-
-
-def _without_gain(one: Diagnosis) -> Diagnosis:
-    """Return a diagnosis without findings that one rank works for all, where it is as fast as memory."""
-    kept = [each for each in one.findings if not (one.not_low and each.cause in _OF_ONE)]
-    return one if len(kept) == len(one.findings) else dataclasses.replace(one, findings=kept)
-
-
-def _concrete(one: Diagnosis, concrete: Callable[[str], str | None]) -> Diagnosis:
-    def made(finding: Finding) -> Finding:
-        pairs = [(advice, concrete(advice.command)) for advice in finding.advice]
-        kept = [dataclasses.replace(advice, command=command) for advice, command in pairs if command is not None]
-        return dataclasses.replace(finding, advice=kept)
-
-    return dataclasses.replace(one, findings=[made(finding) for finding in one.findings])
+    A finding of times alone is not sure if missing CPUs may explain it as well. Where I/O is as fast as memory, none
+    is that one rank works for all.
+    """
+    kept = []
+    for each in one.findings:
+        if known.one_host and one.not_low and named(each.cause).by_few:
+            continue
+        pairs = [(advice, concrete(advice.command)) for advice in each.advice]
+        advice = [dataclasses.replace(advice, command=command) for advice, command in pairs if command is not None]
+        finding = dataclasses.replace(each, advice=advice)
+        if each.by_times and known.waited_s >= _BY_CPU * each.time:
+            waited = worded(known.waited_s, "s")
+            reason = f"{each.reason}; but ranks waited for a CPU for {waited}, which may be all of this time"
+            finding = dataclasses.replace(finding, confidence="low", reason=reason)
+        kept.append(finding)
+    return dataclasses.replace(one, findings=sorted(kept, key=lambda each: each.rank))
 
 
 def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
@@ -154,7 +143,8 @@ def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
     """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
-    evidence = [f"Of the {direction}s: explains {finding.explained}; confidence {finding.confidence}: {finding.reason}"]
+    explains = f"For the {direction}s, this explains {finding.explained}"
+    evidence = [f"{explains}; confidence {finding.confidence}: {finding.reason}"]
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:

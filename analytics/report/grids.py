@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import functools
 from typing import Any
 
+import pyarrow.types as types
+
 from mpiio_ext.analytics.analyses.counting import share_words
+from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.page import Grid
 from mpiio_ext.common.units import digits_text
 
@@ -31,18 +33,13 @@ def cell_words(value: Any) -> str:
     return str(value)
 
 
-@functools.cache
-def _forms() -> dict[str, str]:
-    """Return how columns of the schema are written: ``time`` (a date), ``plain`` (numbers that name something)."""
-    from mpiio_ext.analytics.tables.schema import TABLES
-
-    columns = [column for table in TABLES.values() for column in table.columns]
-    times = {column.name: "time" for column in columns if column.unit == "s since 1970 UTC"}
-    return times | {column.name: "plain" for column in columns if column.type.startswith("int") and not column.unit}
-
-
-#: Units of columns that analyses make; those of the tables of the store are in the schema.
-_UNITS = {
+_COLUMNS = [column for table in TABLES.values() for column in table.columns]
+#: How columns of the schema are written: ``plain`` (numbers that name something), ``time`` (a date).
+_FORMS = {column.name: "time" for column in _COLUMNS if column.unit == "s since 1970 UTC"} | {
+    column.name: "plain" for column in _COLUMNS if column.type.startswith("int") and not column.unit
+}
+#: Units of columns of the schema, and of those that analyses make.
+_UNITS = {column.name: column.unit for column in _COLUMNS if column.unit in ("B", "s", "B/s")} | {
     "bandwidth": "B/s",
     "seconds": "s",
     "of_best": "share",
@@ -66,14 +63,6 @@ _UNITS = {
 }
 
 
-@functools.cache
-def _units() -> dict[str, str]:
-    from mpiio_ext.analytics.tables.schema import TABLES
-
-    columns = [column for table in TABLES.values() for column in table.columns]
-    return {column.name: column.unit for column in columns if column.unit in ("B", "s", "B/s")} | _UNITS
-
-
 def _heading(field: Any) -> str:
     """Return the name of a column as it was given for people, or made of the column's own."""
     given = (field.metadata or {}).get(b"heading")
@@ -83,7 +72,7 @@ def _heading(field: Any) -> str:
 def _unit_of(field: Any) -> str:
     """Return the unit of a column: its own, or that of columns of this name."""
     own = (field.metadata or {}).get(b"unit", b"").decode()
-    return {"1": "share"}.get(own, own) or _units().get(field.name, "")
+    return {"1": "share"}.get(own, own) or _UNITS.get(field.name, "")
 
 
 def _unit(field: Any, form: str) -> str:
@@ -110,11 +99,9 @@ def _formed(values: list[Any], form: str) -> list[str]:
 
 def grid(table: Any, *, most: int = MOST_ROWS, folded: bool = True) -> Grid:
     """Return the first rows of an Arrow table as words: counts with separators, IDs plain, times as dates (UTC)."""
-    import pyarrow.types as types
-
     numbers = [types.is_integer(field.type) or types.is_floating(field.type) for field in table.schema]
     forms = [
-        "" if not number else _forms().get(field.name, "share" if _unit_of(field) == "share" else "")
+        "" if not number else _FORMS.get(field.name, "share" if _unit_of(field) == "share" else "")
         for field, number in zip(table.schema, numbers, strict=True)
     ]
     shown = table.slice(0, most)

@@ -16,46 +16,15 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.diagnosis.case import HDF5
+from mpiio_ext.analytics.diagnosis.causes import CAUSES, named
 from mpiio_ext.common import guide
 from mpiio_ext.common.page import Finding, Fold, Section
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-#: Sections of `_SECTIONS` by causes.
-_CAUSES = {
-    "Small requests, one by one": ("small_requests", "pieces_of_one", "hdf5_metadata"),
-    "One rank, or few, do it all": (
-        "root_writes",
-        "root_reads",
-        "few_writers",
-        "few_readers",
-        "few_aggregators",
-        "turns",
-        "serialised",
-    ),
-    "Opening, metadata, many small files": ("metadata", "shared_opens", "opening", "small_files"),
-    "Ranks wait for one another": ("stragglers", "late_rank", "exchange", "waiting_calls"),
-    "Ranks share blocks, stripes or servers": ("unaligned", "contention", "many_osts", "many_aggregators"),
-    "More is read than was asked for": (
-        "read_modify_write",
-        "read_before_write",
-        "read_amplification",
-        "redundant_reads",
-        "redundant_writes",
-    ),
-    "Syncs and shared file pointers": ("syncs", "shared_pointer"),
-    "The storage was slow": (
-        "slow_ost",
-        "slow_file",
-        "slowed_down",
-        "load_by_others",
-        "storage_fault",
-        "dominant_file",
-    ),
-}
+#: The page that has a section for each cause.
 _SECTIONS = "what-to-do"
-_ON_LUSTRE = ("contention", "many_osts", "many_aggregators", "slow_ost")
 #: Pages that findings need.
 PAGES = (_SECTIONS, "delegates", "hdf5", "lustre")
 
@@ -73,13 +42,13 @@ def links(cause: str, files: Collection[str] = (), see: Collection[str] = ()) ->
     files : that it is about.
     see : documents that its advice names.
     """
-    titles = [title for title, causes in _CAUSES.items() if cause in causes]
+    of = named(cause)
     more = {
         "delegates": any(name.endswith("delegates.md") for name in see),
         "hdf5": any(name.endswith(HDF5) for name in files),
-        "lustre": cause in _ON_LUSTRE,
+        "lustre": of.on_lustre,
     }
-    titles += [_title(_tokens(name)) for name, needed in more.items() if needed]
+    titles = [of.section, *(_title(_tokens(name)) for name, needed in more.items() if needed)]
     return [(_anchor(title), title) for title in titles]
 
 
@@ -93,7 +62,8 @@ def section(findings: Iterable[Finding]) -> list[Section]:
 @functools.cache
 def _folds() -> dict[str, Fold]:
     """Return all sections, by anchors."""
-    parts = {title: found for title, found in _sections(_tokens(_SECTIONS)).items() if title in _CAUSES}
+    titles, found = {one.section for one in CAUSES}, _sections(_tokens(_SECTIONS))
+    parts = {title: found[title] for title in found if title in titles}
     parts |= {_title(found): found[3:] for found in map(_tokens, PAGES[1:])}  # without the heading, three tokens
     return {
         _anchor(title): Fold(anchor=_anchor(title), title=title, body=_html(found)) for title, found in parts.items()

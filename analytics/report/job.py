@@ -17,22 +17,34 @@ from __future__ import annotations
 
 import datetime
 import functools
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from mpiio_ext.analytics.analyses.counting import count_words, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
+from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch, has
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.diagnose import uncounted
+from mpiio_ext.analytics.diagnosis.ranks import processes, run_time
+from mpiio_ext.analytics.diagnosis.words import short_name
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.factors import extract
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.factors.storage import count_of_osts
 from mpiio_ext.analytics.report.accesses import common_sizes, place_chart, size_chart
+from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.sweep import critical_files
+from mpiio_ext.analytics.tables.plain import column_of_array
+from mpiio_ext.analytics.tables.requeued import run_at
+from mpiio_ext.analytics.tables.schema import OST_WORD_BITS
 from mpiio_ext.common.units import amount_text, seconds_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.diagnosis.activity import Activity
-    from mpiio_ext.analytics.report.findings import Known
     from mpiio_ext.analytics.report.steps import Steps
 
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
@@ -49,8 +61,9 @@ _MOST_FILES = 16
 _ORDINARY = 4
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 _BARS = (
-    "Blue: from the first to the last access of each file. Orange: its part of the critical path. The standard streams "
-    "are left out."
+    "A blue bar reaches from the first to the last access of a file; an orange bar is the file's part of the critical"
+    " path. The critical path is all time with I/O, divided among the fewest files that cover this time. Standard"
+    " streams are not drawn."
 )
 
 
@@ -69,8 +82,6 @@ def job_tables(source: Source, job_id: int, user: int | None = None) -> dict[str
     AnalyticsError
         The store has no log of this job, or logs of several users.
     """
-    import pyarrow.compute as pc
-
     found = {}
     for name in ("darshan_job", "darshan_file", "slurm"):
         if name == "slurm" and not has(source, name):
@@ -131,9 +142,6 @@ def _osts(files: pa.Table) -> dict[str, set[int]]:
 
 def store_osts(source: Source, tables: Mapping[str, pa.Table]) -> int | None:
     """Return how many OSTs there are where a job's files lie, by the files of the whole store; None where unknown."""
-    from mpiio_ext.analytics.diagnosis.targets import count_of_osts
-    from mpiio_ext.analytics.tables.schema import OST_WORD_BITS
-
     files = expression(source, "darshan_file")
     words = sorted((name for name in files.columns if name.startswith("ost_word_")), key=lambda name: int(name[9:]))
     mounts = [mount for mount in _osts(tables["darshan_file"]) if mount]
@@ -154,10 +162,8 @@ def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
 
     A program has those open from its first to its last line: they would be the critical path of most jobs.
     """
-    import pyarrow.compute as pc
-
     files = tables["darshan_file"]
-    streams = pc.fill_null(pc.starts_with(files["file"], "<STD"), False)
+    streams = pc.and_kleene(pc.is_valid(files["file"]), pc.starts_with(files["file"], "<STD"))
     return files.filter(pc.invert(streams)).sort_by("job_id")
 
 
@@ -166,9 +172,6 @@ def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 def _together(jobs: pa.Table) -> tuple[float, float]:
     """Return how many processes of a job's logs run at once, and the time in which any runs (s); NaN where unknown."""
-    from mpiio_ext.analytics.diagnosis.ranks import processes, run_time
-    from mpiio_ext.analytics.factors.files import Files
-
     logs = Files(jobs, "read", "job_id")
     return processes(logs), run_time(logs)
 
@@ -186,7 +189,7 @@ def _files_words(every: int, data: int, opened: int | None) -> str:
     streams, closed = every - data, 0 if opened is None else every - opened
     parts = [count_words(streams, "standard stream")] if streams else []
     parts += [f"{closed:,} not opened"] if closed > 0 else []
-    return f"{every:,}" + (f", of them {' and '.join(parts)}" if parts else "")
+    return f"{every:,}" + (f", including {' and '.join(parts)}" if parts else "")
 
 
 def _opened(jobs: pa.Table) -> int | None:
@@ -214,13 +217,14 @@ def _head(jobs: pa.Table, known: Known | None) -> list[tuple[str, str]]:
 
 def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words; and which logs say nothing."""
-    from mpiio_ext.analytics.diagnosis.diagnose import uncounted
-
     jobs, files = tables["darshan_job"], data_files(tables)
     rows = jobs.select(["app", "modules"]).to_pylist()
     apps = list(dict.fromkeys(row["app"] for row in rows if row["app"]))
     modules = dict.fromkeys(name for row in rows for name in row["modules"] or ())
     processes, run_time = _together(jobs)
+    ledger = None if known is None or known.activity is None else known.activity.ledger
+    if jobs.num_rows == 1 and ledger is not None:
+        run_time = max(run_time, ledger.run_s)  # until the end of the last call, as all shares of the run
     moved = [
         amount_text(total) if (total := _sum(jobs, name)) is not None else "not known"
         for name in ("bytes_read", "bytes_written")
@@ -236,18 +240,24 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
         ("modules", ", ".join(modules) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
-        row = tables["slurm"].slice(0, 1).to_pylist()[0]
-        if row["node_count"] is not None:
-            out.insert([name for name, _ in out].index("run time"), ("nodes", f"{row['node_count']:,}"))
+        runs = sorted(tables["slurm"].to_pylist(), key=lambda run: run["start_time"] or math.inf)
+        row = run_at(runs, min((time for time in jobs["start_time"].to_pylist() if time is not None), default=None))
+        place = [name for name, _ in out].index("run time")
+        if row is not None and row["node_count"] is not None:
+            out.insert(place, ("nodes", f"{row['node_count']:,}"))
+        if row is not None and len(runs) > 1:
+            out.insert(place, ("run", f"number {runs.index(row) + 1} of {len(runs)}: the job was requeued"))
     if jobs.num_rows > 1:
-        words = "the run time is that in which any runs, the processes are those that run at once"
+        words = (
+            "the run time is the time in which any program of the logs runs; processes are the most that run at once"
+        )
         out.append(("logs", f"{jobs.num_rows:,}; {words}"))
     out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
-        out.append(("note", "a log is partial: what it has lost is not counted"))
+        out.append(("note", "a log is partial: no number includes the records that the log has lost"))
     if known is not None and known.unread:
         names = ", ".join([*known.unread[:_MOST_LOGS], *(["…"] if known.unread[_MOST_LOGS:] else [])])
-        words = f"{count_words(len(known.unread), 'log')}, of which nothing is counted"
+        words = f"no number includes {count_words(len(known.unread), 'log')}"
         out.append(("not read", words if known.anonymous else f"{words}: {names}"))
     return out
 
@@ -260,9 +270,6 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     All of them look at the same files, so that they agree: those that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
     """
-    from mpiio_ext.analytics.factors import extract
-    from mpiio_ext.analytics.report.findings import diagnoses
-
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own = own_shares(tables)
     diagnosed = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.diagnosed()]
@@ -289,17 +296,19 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
 
 
 def own_shares(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
-    """Return the job's share of what its OSTs moved meanwhile, by direction; None if LMT does not have it."""
+    """Return the job's share of what its OSTs moved during its run, by direction; None if LMT does not have it."""
     return {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
 
 
 def _no_diagnosis(tables: Mapping[str, pa.Table]) -> str:
+    lost = any(tables["darshan_job"]["partial"].to_pylist())
     if not tables["darshan_file"].num_rows:
-        lost = any(tables["darshan_job"]["partial"].to_pylist())
         return "the log has lost the records of its files" if lost else "the log has no files"
+    if lost:
+        return "the log has lost the records that have times of reads and writes"
     return (
-        "the log knows of no file when it was read or written; what was done in mapped memory, or by other layers, is"
-        " not in it"
+        "the log has no time of a read or write; Darshan records no accesses to mapped memory, and no accesses by some"
+        " layers"
     )
 
 
@@ -308,7 +317,6 @@ def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write
     if "lmt" not in tables or len(_osts(tables["darshan_file"])) > 1:  # OSTs of two mount points have the same numbers
         return None
     from mpiio_ext.analytics.analyses.interference import interference
-    from mpiio_ext.analytics.analyses.source import Tables
 
     source = Tables({"darshan_file": data_files(tables), "lmt": tables["lmt"]})
     try:
@@ -321,12 +329,7 @@ def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write
 
 
 def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.factors.files import Files
-    from mpiio_ext.analytics.sweep import critical_files
-
-    swept = files.filter(pa.array(~Files(files, direction, "job_id").background()))
+    swept = files.filter(column_of_array(~Files(files, direction, "job_id").background()))
     rows = critical_files(swept, direction, ("file",)).to_pylist()
     return [
         {name: row[name] for name in ("file", f"{direction}_start", f"{direction}_end", "since", "exclusive", "share")}
@@ -335,11 +338,6 @@ def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
-
-
-def _label(row: Mapping[str, Any]) -> str:
-    name = row["file"] or f"file {row['file_id']}"
-    return str(name).rsplit("/", 1)[-1] or str(name)
 
 
 def _with_ordinary(rows: Sequence[dict[str, Any]], direction: str) -> list[dict[str, Any]]:
@@ -369,7 +367,7 @@ def _time_line(
         exclusive[part["file"]] = exclusive.get(part["file"], 0.0) + part["exclusive"]
     rows.sort(key=lambda row: (-exclusive.get(row["file"], 0.0), row[f"{direction}_start"] - row[f"{direction}_end"]))
     shown = sorted(_with_ordinary(rows, direction), key=lambda row: row[f"{direction}_start"])
-    place = {row["file"]: number for number, row in enumerate(shown)}
+    place, names = {row["file"]: number for number, row in enumerate(shown)}, {row["file"] or "" for row in rows}
     spans = [(at, row[f"{direction}_start"], row[f"{direction}_end"], False) for at, row in enumerate(shown)]
     spans += [
         (place[part["file"]], part["since"], part["since"] + part["exclusive"], True)
@@ -378,17 +376,20 @@ def _time_line(
     ]
     bars = [{"row": at, "start": start - base, "end": end - base, "critical": own} for at, start, end, own in spans]
     left = len(rows) - len(shown)
-    left_out = f" {count_words(left, 'more file')} with less time on the critical path not drawn; {_ORDINARY} of those"
+    left_out = (
+        f" The picture leaves out {count_words(left, 'more file')} with less time on the critical path. {_ORDINARY}"
+        " of the drawn files are examples of files with an ordinary time."
+    )
     return Chart(
         kind="files",
         name=f"time-line-{direction}",
         title=_finding(direction, exclusive, len(rows)),
         data={
             "bars": bars,
-            "labels": [_label(row) for row in shown],
+            "labels": [short_name(row["file"] or f"file {row['file_id']}", names) for row in shown],
             "x_label": "time since the start of the job [s]",
             "y_label": "",
-            "caption": _BARS + (f"{left_out} that are stand for the others." if left else ""),
+            "caption": _BARS + (left_out if left else ""),
         },
     )
 
@@ -397,10 +398,11 @@ def _finding(direction: str, exclusive: Mapping[str, float], files: int) -> str:
     """Return what a time line shows: which file has most of the critical path."""
     every, title = sum(exclusive.values()), f"{direction.capitalize()}s"
     if every <= 0:
-        return f"{title}: {count_words(files, 'file')}, none on the critical path"
+        return f"{title} of {count_words(files, 'file')}: no file is on the critical path"
     name = max(exclusive, key=lambda one: exclusive[one])
-    part, label = share_words(share(exclusive[name], every)), _label({"file": name, "file_id": "without a name"})
-    return f"{title}: {label} is {part} of the critical path, of {count_words(files, 'file')}"
+    part = share_words(share(exclusive[name], every))
+    label = short_name(name or "file without a name", [each for each in exclusive if each])
+    return f"{title} of {count_words(files, 'file')}: {label} has {part} of the critical path"
 
 
 def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
@@ -413,10 +415,10 @@ def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
     first, last = min(totals), max(totals)
     times = [first + _STEP_S * k for k in range(round((last - first) / _STEP_S) + 1)]
     series = []
-    for name, label in (("bytes_read", "read from these OSTs"), ("bytes_written", "written to these OSTs")):
+    for name, label in (("bytes_read", "read from the job's OSTs"), ("bytes_written", "written to the job's OSTs")):
         values = [totals.get(time, {}).get(name) for time in times]
         series.append(
-            {"name": f"{label}, by everyone", "y": [None if value is None else value / _STEP_S for value in values]}
+            {"name": f"{label}, by all jobs", "y": [None if value is None else value / _STEP_S for value in values]}
         )
     return Chart(
         kind="steps",
@@ -430,7 +432,7 @@ def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
             "quantity": "rate",
             "x_label": "time since the start of the job [s]",
             "y_label": "bytes per second [B/s]",
-            "caption": "Shaded: the job. Its own bytes are among those of everyone.",
+            "caption": "The shaded time is the run time of the job. The curves include the job's own bytes.",
         },
     )
 
@@ -446,8 +448,8 @@ def _load(series: Sequence[Mapping[str, Any]], times: Sequence[float], span: tup
         ]
         most += [f"{amount_text(max(during))}/s {verb}"] if during else []
     if not most:
-        return "What the file servers moved meanwhile is not known"
-    return f"The file servers moved at most {' and '.join(most)} while the job ran"
+        return "The bytes that the file servers moved during the job are not known"
+    return f"The file servers moved at most {' and '.join(most)} during the job"
 
 
 def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any], activity: Activity | None = None) -> list[Chart]:

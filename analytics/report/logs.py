@@ -19,14 +19,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.report.findings import Headline, Known
 from mpiio_ext.analytics.report.job import document
+from mpiio_ext.analytics.report.output import job_page, job_text
 from mpiio_ext.analytics.report.steps import Steps, of_job, of_log
+from mpiio_ext.analytics.sources.darshan import convert
+from mpiio_ext.analytics.tables.plain import column_of_array, scalar_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mpiio_ext.analytics.miner import IOMiner
     from mpiio_ext.analytics.sources.base import Outcome
     from mpiio_ext.analytics.tools.health import DiskStates
@@ -40,11 +47,15 @@ _HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:m
 
 @dataclasses.dataclass(frozen=True)
 class JobReport:
-    """The report of a job: its tables, further facts, and its steps if it has several logs."""
+    """The report of a job: its tables, further facts, and its steps if it has several logs.
+
+    `damaged`: modules that cannot be read, of each log with such; tables have nothing of them.
+    """
 
     tables: Mapping[str, pa.Table]
     known: Known
     steps: Steps | None
+    damaged: Mapping[Path, Sequence[str]] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def _found(self) -> dict[str, Any]:
@@ -69,14 +80,10 @@ class JobReport:
 
     def text(self) -> str:
         """Return it for people."""
-        from mpiio_ext.analytics.report.output import job_text
-
         return job_text(self.tables, self.known, self.steps, self._found)
 
     def page(self) -> str:
         """Return it as a page."""
-        from mpiio_ext.analytics.report.output import job_page
-
         return job_page(self.tables, self.known, steps=self.steps)
 
     def document(self) -> dict[str, Any]:
@@ -112,16 +119,15 @@ class Logs:
         self, areas: Mapping[str, str] | None, anonymous: bool, low: float, headline: Headline | None = None
     ) -> JobReport:
         """Return the report; a bandwidth below `low` (B/s) is called low; `headline`: as of `Known`."""
-        from mpiio_ext.analytics.diagnosis.activity_read import activity_of
-
         seen = {
             log: found for log, path in self.paths.items() if (found := activity_of(path, self.of(log))) is not None
         }
-        tables, disks = self.tables, self.disks
+        damaged = {self.paths[log]: sorted(one.damaged) for log, one in seen.items() if one.damaged}
+        tables, disks = _with_damage(self.tables, seen), self.disks
         if anonymous:
             from mpiio_ext.analytics.anonymous import anonymous_tables
 
-            tables = anonymous_tables(self.tables, areas)
+            tables = anonymous_tables(tables, areas)
             logs, files = (
                 dict(zip(*(each[name][column].to_pylist() for each in (self.tables, tables)), strict=True))
                 for name, column in (("darshan_job", "log_id"), ("darshan_file", "file_id"))
@@ -132,9 +138,21 @@ class Logs:
             anonymous=anonymous, osts=self.osts, limits=Limits(fast=low), unread=self.unread, headline=headline
         )
         if tables["darshan_job"].num_rows > 1:
-            return JobReport(tables, known, of_job(tables, known, seen, disks))
+            return JobReport(tables, known, of_job(tables, known, seen, disks), damaged)
         (log,) = tables["darshan_job"]["log_id"].to_pylist()
-        return JobReport(tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None)
+        return JobReport(
+            tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None, damaged
+        )
+
+
+def _with_damage(tables: Mapping[str, pa.Table], seen: Mapping[int, Activity]) -> dict[str, pa.Table]:
+    """Return tables in which a log whose DXT or HEATMAP is damaged is partial, too."""
+    jobs = tables["darshan_job"]
+    partial = [
+        flag or (log in seen and bool(seen[log].damaged))
+        for log, flag in zip(jobs["log_id"].to_pylist(), jobs["partial"].to_pylist(), strict=True)
+    ]
+    return {**tables, "darshan_job": _with_column(jobs, "partial", column_of_array(np.array(partial, np.bool_)))}
 
 
 def job_in_name(name: str) -> int | None:
@@ -158,8 +176,6 @@ def converted(files: Sequence[Path]) -> list[tuple[Path, Outcome, dict[str, pa.T
 
     Logs of one folder are read together.
     """
-    from mpiio_ext.analytics.sources.darshan import convert
-
     folders: dict[Path, dict[str, Path]] = {}
     for path in files:
         folders.setdefault(path.absolute().parent, {}).setdefault(path.name, path)
@@ -180,8 +196,6 @@ def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool
     logs : path and tables of each log.
     one_job : they are of one job, whatever their IDs.
     """
-    import pyarrow as pa
-
     groups: dict[Any, dict[int, tuple[Path, dict[str, pa.Table]]]] = {}
     met: set[str] = set()
     names = collections.Counter(path.name for path, _ in logs)
@@ -212,20 +226,19 @@ def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool
 
 def _with(table: pa.Table, **values: Any) -> pa.Table:
     """Return a table with one value each in columns."""
-    import pyarrow as pa
-
     for name, value in values.items():
-        field = table.schema.field(name)
-        column = pa.repeat(pa.scalar(value, field.type), table.num_rows)
-        table = table.set_column(table.schema.get_field_index(name), field, column)
+        table = _with_column(table, name, pa.repeat(scalar_of(value), table.num_rows))
     return table
+
+
+def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """Return a table with other values in a column."""
+    field = table.schema.field(name)
+    return table.set_column(table.schema.get_field_index(name), field, values.cast(field.type))
 
 
 def logs_of_store(miner: IOMiner, tables: Mapping[str, pa.Table]) -> tuple[dict[int, Path], list[tuple[str, str]]]:
     """Return the files of a job's logs by ``log_id``; and the logs that are not as they were, with what is wrong."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     known = _logs_known(miner)
     wanted = tables["darshan_job"].filter(pc.equal(tables["darshan_job"]["source"], "darshan"))
     rows = known.filter(

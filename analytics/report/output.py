@@ -1,60 +1,28 @@
-"""A store and a job as a page, and a job as text."""
+"""A job as a page, and as text."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mpiio_ext.analytics.analyses.source import Source
+import pyarrow as pa
+
 from mpiio_ext.analytics.diagnosis.model import wrapped
+from mpiio_ext.analytics.factors import factors
 from mpiio_ext.analytics.report import howto, job
-from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.findings import Known, findings
 from mpiio_ext.analytics.report.grids import cell_words
 from mpiio_ext.analytics.report.steps import COLUMNS, Steps
-from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.common.page import Grid, Section
 from mpiio_ext.common.page import document as page_of
-from mpiio_ext.common.units import digits_text, size_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from mpiio_ext.common.units import digits_text, seconds_text, size_text
 
 #: What the first sentences leave to the diagnosis: the limit of a bandwidth, and where a time is known from.
 _LIMIT = re.compile(r" \(low: below [^()]*\)")
 _TIME = re.compile(r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time")
 _PAST = {"read": "reading", "write": "writing"}
-
-
-def store_page(
-    source: Source,
-    *,
-    title: str,
-    anonymous: bool = False,
-    areas: Mapping[str, str] | None = None,
-    origin: str | None = "darshan",
-) -> str:
-    """Return the page of a store.
-
-    Parameters
-    ----------
-    title : heading.
-    anonymous, areas
-        Whether names are left out, and the science areas that stand for applications.
-    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
-    """
-    from mpiio_ext.analytics.report.store import sections
-
-    lead, parts = sections(source, anonymous=anonymous, areas=areas, origin=origin)
-    head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
-    none = "No picture: there is nothing to draw of these logs."
-    return page_of(title, parts, lead=lead, none=none, head=head)
-
-
-# ---- a job -----------------------------------------------------------------------------------------------------------
 
 
 def _value_words(value: float | None, unit: str) -> str:
@@ -67,8 +35,6 @@ def _value_words(value: float | None, unit: str) -> str:
 
 def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return (meaning, reading, writing) of each factor that is known."""
-    from mpiio_ext.analytics.factors import factors
-
     rows = []
     for name, one in factors().items():
         values = [
@@ -81,8 +47,6 @@ def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from mpiio_ext.common.units import seconds_text
-
     out = []
     for direction, side in found["directions"].items():
         row = side["factors"]
@@ -92,19 +56,23 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         out.append(
             (
                 _PAST[direction],
-                f"{size_text(row['bandwidth'])}/s from the first to the last access; {speed} in "
-                f"the {seconds_text(row['critical_time'])} of the critical path, on "
-                f"{row['critical_files']:,.0f} of {row['files']:,.0f} files",
+                f"{size_text(row['bandwidth'])}/s from the first to the last access; {speed} over "
+                f"the critical path ({seconds_text(row['critical_time'])}, "
+                f"{row['critical_files']:,.0f} of {row['files']:,.0f} files)",
             )
         )
         if side["own_share"] is not None:
             share = f"{100 * side['own_share']:.0f} %"
-            out.append((f"its OSTs, {_PAST[direction]}", f"{share} of what they moved meanwhile were its own bytes"))
+            words = f"{share} of the bytes that the job's OSTs moved during the job were the job's own"
+            out.append((f"the job's OSTs, {_PAST[direction]}", words))
     return out
 
 
 def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None) -> str:
     """Return the page of a job: diagnosis, time line, factors, load of the servers."""
+    from mpiio_ext.analytics.report.drawing import figure
+    from mpiio_ext.analytics.report.timeline import rank_chart
+
     found = job.document(tables, known, steps)
     charts = job.charts(tables, found, known.activity if known is not None and steps is None else None)
     name, seen = ("", (known or Known()).activity) if steps is None else steps.busiest or ("", None)
@@ -112,7 +80,9 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
         what, _, when = ranks.title.partition(": ")
         charts.insert(0, dataclasses.replace(ranks, title=f"{what}: {name}: {when}" if name else ranks.title))
     figures = {chart.name: figure(chart) for chart in charts}
-    exact = _conclusions(found, steps)
+    documents = [one["document"] for one in found["diagnosis"]]
+    exact = [f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents]
+    exact = exact if steps is None else [steps.conclusion]
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     rows, listed = _factor_rows(found), findings(found["diagnosis"])
     factors = Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)
@@ -134,13 +104,17 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
             anchor="factors",
             title="Contributing factors",
             grids=[factors],
-            sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."],
+            sentences=[
+                "Each factor is an average over the critical files (listed below), weighted by their exclusive time."
+            ],
         ),
         _critical_section(found),
         *howto.section(listed),
     ]
     title = f"I/O of job {found['job_id']}"
-    head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
+    head = (
+        "A run of a program, recorded by Darshan." if steps is None else f"A job, recorded by Darshan: {steps.order}."
+    )
     none = "No picture: the log has no times of accesses."
     return page_of(title, sections, lead=lead, none=none, head=head)
 
@@ -153,15 +127,6 @@ def _plain(conclusion: str) -> str:
     way, colon, _ = conclusion.partition(": ")
     one = colon and way.lower() in ("reads", "writes")
     return _TIME.sub(f"time in which there were {way.lower()}" if one else "time in I/O", _LIMIT.sub("", conclusion))
-
-
-def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:
-    """Return the first sentences of a job: of both directions, or of all its logs together."""
-    if steps is not None:
-        return [steps.conclusion]
-    return [
-        f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}" for one in found["diagnosis"]
-    ]
 
 
 def _steps_grid(steps: Steps) -> Grid:
@@ -191,7 +156,10 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
         anchor="critical",
         title="Critical files",
         grids=[table],
-        sentences=["The fewest files whose I/O covers all time in which there is any."],
+        sentences=[
+            "Critical files are the fewest files whose I/O covers the critical path: all time with I/O. The exclusive"
+            " time of a file is its part of the critical path."
+        ],
     )
 
 

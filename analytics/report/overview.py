@@ -1,7 +1,7 @@
 """Many jobs at a glance: how many there are, which have findings, and which spend the most time in I/O.
 
-Problem. A folder may have the logs of a month. Whoever reads the reports of all jobs one after the other does not find
-the few that matter.
+Problem. A folder may have the logs of a month. A reader of all reports, one after the other, does not find the few
+jobs that matter.
 
 Algorithm. One line counts jobs, logs, findings, and logs that cannot be read. A table follows: the job with most time
 in I/O comes first, and the first sentence of each job's report stands below its row.
@@ -10,17 +10,14 @@ in I/O comes first, and the first sentence of each job's report stands below its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from mpiio_ext.analytics.diagnosis.model import wrapped
 from mpiio_ext.analytics.diagnosis.words import rounded, worded
+from mpiio_ext.analytics.report.findings import Known
+from mpiio_ext.analytics.report.logs import JobReport
 from mpiio_ext.common.units import amount_text, count_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.report.findings import Known
-    from mpiio_ext.analytics.report.logs import JobReport
 
 #: Jobs of the table.
 MOST_JOBS = 20
@@ -56,7 +53,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _in_io(one: JobReport, seconds: Seconds) -> float:
     if one.steps is not None:
-        return one.steps.in_io
+        return one.steps.in_io.middle
     return seconds(one.tables, one.known) if one.has_files else 0.0
 
 
@@ -86,8 +83,8 @@ def _counts(jobs: Sequence[JobReport], unread: int) -> str:
     logs = [row for one in jobs for row in one.tables["darshan_job"].to_pylist()]
     having = sum(one.has_findings for one in jobs)
     partial = sum(bool(row["partial"]) for row in logs)
-    those = f"{having:,} of them have" if having > 1 else "1 of them has" if having else "none of them has"
-    text = f"{count_text(len(jobs), 'job')} with {count_text(len(logs), 'log')}: {those} findings."
+    named = f"{count_text(having, 'job')} {'has' if having == 1 else 'have'}" if having else "no job has"
+    text = f"{count_text(len(jobs), 'job')} with {count_text(len(logs), 'log')}: {named} findings."
     if unread:
         text += f" {count_text(unread, 'more log')} cannot be read."
     return text + (f" {count_text(partial, 'log')} {'lacks' if partial == 1 else 'lack'} records." if partial else "")

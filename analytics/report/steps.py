@@ -18,17 +18,22 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from mpiio_ext.analytics.analyses.counting import count_words
-from mpiio_ext.analytics.diagnosis.model import LOST, NOTHING
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.diagnose import time_of_log
+from mpiio_ext.analytics.diagnosis.model import LOST, NOTHING, UNLESS
 from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
 from mpiio_ext.analytics.diagnosis.words import rounded, worded
+from mpiio_ext.analytics.ledger import Interval
+from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.report.job import own_shares
+from mpiio_ext.analytics.tables.plain import scalar_of
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mpiio_ext.analytics.diagnosis.activity import Activity
-    from mpiio_ext.analytics.report.findings import Known
     from mpiio_ext.analytics.tools.health import DiskStates
 
 #: Columns of the table of steps: name, and whether its cells are numbers.
@@ -74,7 +79,7 @@ class Step:
     @property
     def of_run(self) -> float:
         """Return its time in I/O over its run time; NaN where that is unknown."""
-        return self.time.in_io / self.time.run_time if self.time.run_time > 0 else float("nan")
+        return self.time.in_io.middle / self.time.run_time if self.time.run_time > 0 else float("nan")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +103,7 @@ class Steps:
     def busiest(self) -> tuple[str, Activity] | None:
         """Return the log with most time in I/O that has DXT or HEATMAP, and their facts."""
         there = [step for step in self.steps if step.row["log_id"] in self.seen]
-        most = max(there, key=lambda step: step.time.in_io, default=None)
+        most = max(there, key=lambda step: step.time.in_io.middle, default=None)
         return None if most is None else (most.name, self.seen[most.row["log_id"]])
 
     @property
@@ -107,7 +112,7 @@ class Steps:
         return [step.time for step in self.steps]
 
     @property
-    def in_io(self) -> float:
+    def in_io(self) -> Interval:
         """Return the time in which any log has I/O (s)."""
         return together(self.times)
 
@@ -132,16 +137,15 @@ class Steps:
     @property
     def conclusion(self) -> str:
         """Return the first sentence about all logs."""
-        run, spent = self.run_time, self.in_io
-        share = spent / run if run > 0 else float("nan")
+        run, io, lost = self.run_time, self.in_io, any(seen.lost for seen in self.seen.values())
+        io = Interval(io.least, io.least) if lost else io
+        spent, share, least = io.middle, io.over(run), "at least " if io.narrow else ""
         whole = (
-            f"I/O takes {self._said(share, 'share')} of the time in which any of the job's"
-            f" {len(self.steps):,} logs runs ({self._said(spent, 's')} of {self._said(run, 's')})."
+            f"I/O takes {least}{self._between(share, 'share')} of the time in which any program of the"
+            f" job's {len(self.steps):,} logs runs ({self._between(io, 's')} of {self._said(run, 's')})."
         )
-        if share < self.known.limits.trivial:
-            if any(seen.lost for seen in self.seen.values()):
-                return f"{whole} That is in the files that the logs have; {LOST}."
-            return f"{whole} That is too little to be worth tuning."
+        if share.most < self.known.limits.trivial:
+            return f"{whole} {'But ' + LOST if lost else f'This is too little to be worth tuning{UNLESS}'}."
         if self.targets is not None:
             of = min(1.0, self.targets["time"]["value"] / spent) if spent > 0 else 0.0
             return (
@@ -150,8 +154,8 @@ class Steps:
             )
         groups = self.groups()
         if not groups:
-            longest = max(self.steps, key=lambda step: step.time.in_io)
-            return f"{whole} No cause was found. Of the log with most of it, {longest.name}: {longest.sentence}"
+            longest = max(self.steps, key=lambda step: step.time.in_io.middle)
+            return f"{whole} No cause was found. {longest.name} has most time in I/O: {longest.sentence}"
         time, steps = groups[0]
         first = steps[0].first or {}
         sure = first["confidence"] == "high"
@@ -170,6 +174,10 @@ class Steps:
     def _said(self, value: float, unit: str) -> str:
         return "unknown" if value != value else worded(rounded(value, 2) if self.known.anonymous else value, unit)
 
+    def _between(self, value: Interval, unit: str) -> str:
+        least, most = (self._said(each, unit) for each in (value.least, value.most))
+        return self._said(value.middle, unit) if value.narrow or least == most else f"between {least} and {most}"
+
     @property
     def order(self) -> str:
         """Return how many logs ran at once, and how many in turn, in words."""
@@ -183,7 +191,7 @@ class Steps:
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table of steps in words; of many, those with most time in I/O."""
         base = min((time.start for time in self.times if time.known), default=0.0)
-        shown = sorted(self.steps, key=lambda step: -step.time.in_io)[:MOST_STEPS]
+        shown = sorted(self.steps, key=lambda step: -step.time.in_io.middle)[:MOST_STEPS]
         return [
             (
                 step.name,
@@ -191,8 +199,8 @@ class Steps:
                 self._said(step.time.run_time, "s"),
                 self._said(step.row["processes"] or float("nan"), "count"),
                 *(_bytes(step.row[name]) for name in ("bytes_read", "bytes_written")),
-                self._said(step.time.in_io, "s"),
-                self._said(step.of_run, "share"),
+                self._between(step.time.in_io, "s"),
+                self._between(step.time.in_io.over(step.time.run_time), "share"),
                 step.sentence,
             )
             for step in self.steps
@@ -210,7 +218,8 @@ class Steps:
                 "processes": step.row["processes"],
                 "bytes_read": step.row["bytes_read"],
                 "bytes_written": step.row["bytes_written"],
-                "io_time": step.time.in_io,
+                "io_time": step.time.in_io.middle,
+                "io_time_bounds": dataclasses.astuple(step.time.in_io),
                 "io_of_run": step.of_run if step.of_run == step.of_run else None,
                 "conclusion": step.sentence,
                 "diagnosis": [one["document"] for one in step.diagnosed],
@@ -221,8 +230,9 @@ class Steps:
         return {
             "conclusion": self.conclusion,
             "run_time": run,
-            "io_time": self.in_io,
-            "io_of_run": self.in_io / run if run > 0 else None,
+            "io_time": self.in_io.middle,
+            "io_time_bounds": dataclasses.astuple(self.in_io),
+            "io_of_run": self.in_io.middle / run if run > 0 else None,
             "steps": steps,
         }
 
@@ -234,7 +244,7 @@ class Steps:
         shown = [(steps[0], _and_more(steps, "with this cause")) for _, steps in self.groups()]
         none = [step for step in self.steps if step.first is None and step.diagnosed]
         if none:
-            none.sort(key=lambda step: -step.time.in_io)
+            none.sort(key=lambda step: -step.time.in_io.middle)
             shown.append((none[0], _and_more(none, "without a cause")))
         return [(words, one) for step, words in shown for one in step.diagnosed]
 
@@ -267,8 +277,6 @@ def of_job(
     seen : DXT and HEATMAP of the logs, by ``log_id``.
     disks : which disks were down or not ready when each log began.
     """
-    from mpiio_ext.analytics.diagnosis.diagnose import time_of_log
-
     logs = tables["darshan_job"].sort_by("start_time").to_pylist()
     parts = {row["log_id"]: of_log(tables, row["log_id"]) for row in logs}
     times = {
@@ -284,7 +292,7 @@ def of_job(
     little = [
         step for step in steps if step.diagnosed and not any(one["document"]["worth_tuning"] for one in step.diagnosed)
     ]
-    if together([step.time for step in little]) >= known.limits.trivial * running(list(times.values())):
+    if together([step.time for step in little]).most >= known.limits.trivial * running(list(times.values())):
         limits = dataclasses.replace(known.limits, trivial=0.0)
         for place, step in enumerate(steps):
             number = step.row["log_id"]
@@ -297,8 +305,6 @@ def of_job(
 
 def _slow_target(tables: Mapping[str, pa.Table], known: Known) -> Mapping[str, Any] | None:
     """Return the finding, of the files of all logs, that a storage target is slow; None where there is no sure one."""
-    from mpiio_ext.analytics.report.findings import diagnoses
-
     slow = [
         each
         for one in diagnoses(tables, known)
@@ -310,17 +316,11 @@ def _slow_target(tables: Mapping[str, pa.Table], known: Known) -> Mapping[str, A
 
 def of_log(tables: Mapping[str, pa.Table], number: int) -> dict[str, pa.Table]:
     """Return the rows of one log; those of other tables are of all logs."""
-    import pyarrow.compute as pc
-
-    own = {
-        name: tables[name].filter(pc.equal(tables[name]["log_id"], number)) for name in ("darshan_job", "darshan_file")
-    }
+    log = scalar_of(number)
+    own = {name: tables[name].filter(pc.equal(tables[name]["log_id"], log)) for name in ("darshan_job", "darshan_file")}
     return {**tables, **own}
 
 
 def _diagnosed(tables: Mapping[str, pa.Table], known: Known) -> list[dict[str, Any]]:
     """Return the diagnoses of a log."""
-    from mpiio_ext.analytics.report.findings import diagnoses
-    from mpiio_ext.analytics.report.job import own_shares
-
     return diagnoses(tables, known, own_shares(tables))

@@ -1,25 +1,21 @@
-"""What the page of a store shows: what is in it, what it does not cover, and every analysis with its figures.
+"""The page of a store: what is in it, what it does not cover, and every analysis with its figures.
 
-A page that counts three jobs and is silent about five logs that could not be read says something false about a system.
+A page that counts three jobs, and omits five logs that could not be read, reports something false about a system.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.grids import grid
-from mpiio_ext.common.page import Section
+from mpiio_ext.common.page import Section, document
 from mpiio_ext.common.units import size_text
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.analyses.result import Result
-
 
 #: Most reasons that are printed; the manifest has all.
 _MOST_REASONS = 8
@@ -58,7 +54,7 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
         )
     ).to_pylist()[0]
     facts = [
-        ("jobs (logs)", f"{row['jobs']:,}, of them {row['partial'] or 0:,} partial"),
+        ("jobs (logs)", f"{row['jobs']:,}, including {row['partial'] or 0:,} partial"),
         ("applications, users", f"{row['apps']:,}, {row['users']:,}"),
         ("files opened", f"{row['files'] or 0:,}"),
         ("read, written at the file system", f"{size_text(row['read'] or 0)}, {size_text(row['written'] or 0)}"),
@@ -70,7 +66,7 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
     known, missing = _coverage(source, anonymous=anonymous)
-    none = "No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."
+    none = "No logs to count: `mpiio-ext analyze manifest --all` lists the logs that the store knows."
     sentence = (
         f"{count_words(row['jobs'], 'job')} of {count_words(row['apps'], 'application')} read "
         f"{size_text(row['read'] or 0)} and wrote {size_text(row['written'] or 0)}."
@@ -110,7 +106,7 @@ def _coverage(source: Any, *, anonymous: bool) -> tuple[list[tuple[str, str]], l
     left = sum(row["count_all"] for row in missing[_MOST_REASONS:])
     more = f"; {left:,} more for other reasons" if left else ""
     return facts, [
-        f"Not covered, or not whole: {'; '.join(listed)}{more}. `mpiio-ext analyze manifest` names each log."
+        f"Not covered, or not complete: {'; '.join(listed)}{more}. `mpiio-ext analyze manifest` names each log."
     ]
 
 
@@ -130,42 +126,35 @@ def _date(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
-def results(
-    source: Source, *, anonymous: bool = False, areas: Mapping[str, str] | None = None, origin: str | None = "darshan"
-) -> Iterator[Result]:
-    """Carry out every analysis, one after the other.
+def store_page(
+    source: Source,
+    *,
+    title: str,
+    anonymous: bool = False,
+    areas: Mapping[str, str] | None = None,
+    origin: str | None = "darshan",
+) -> str:
+    """Return the page of a store.
 
     Parameters
     ----------
-    anonymous : name science areas instead of applications.
-    areas : application -> science area.
-    origin : logs to count.
+    title : heading.
+    anonymous, areas
+        Whether names are left out, and the science areas that stand for applications.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
     """
-    named: dict[str, dict[str, Any]] = {
-        name: {"anonymous": anonymous, "areas": areas} for name in ("applications", "root-causes")
-    }
-    for name in ANALYSES:
-        yield analysis(name)(source, origin=origin, **named.get(name, {}))
-
-
-def result_section(result: Result) -> Section:
-    """Return an analysis as a part of the page; its caption stands below its last figure."""
-    figures = [figure(chart) for chart in result.charts]
-    return Section(
-        anchor=result.name,
-        title=result.title,
-        sentences=[result.caption],
-        figures=figures,
-        grids=[grid(result.table if result.shown is None else result.shown)],
-    )
-
-
-def sections(
-    source: Source, *, anonymous: bool = False, areas: Mapping[str, str] | None = None, origin: str | None = "darshan"
-) -> tuple[list[str], list[Section]]:
-    """Return the first sentences and the whole page."""
     source = Remembered(source)
     hide = anonymous or areas is not None
-    every = results(source, anonymous=hide, areas=areas, origin=origin)
     sentence, first = overview(source, anonymous=hide, origin=origin)
-    return [sentence], [first, *(result_section(one) for one in every)]
+    parts = [first]
+    for name in ANALYSES:
+        named: dict[str, Any] = {"anonymous": hide, "areas": areas} if name in ("applications", "root-causes") else {}
+        result = analysis(name)(source, origin=origin, **named)
+        figures = [figure(chart) for chart in result.charts]
+        shown = grid(result.table if result.shown is None else result.shown)
+        parts.append(
+            Section(anchor=name, title=result.title, sentences=[result.caption], figures=figures, grids=[shown])
+        )
+    head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
+    none = "No picture: the logs have nothing to draw."
+    return document(title, parts, lead=[sentence], none=none, head=head)

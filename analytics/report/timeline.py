@@ -13,17 +13,15 @@ else, it is a thin line. Bars of the same height beside each other are one. The 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.common.plots import Axis, Look, Panel
 from mpiio_ext.common.units import amount_text, seconds_text
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.diagnosis.activity import Activity, Line
 
 #: Names of the planes of a time line; those from the fourth on are there only in recordings.
 _PLANES = ("reads", "writes", "metadata", "MPI library", "this library", "waiting", "messages")
@@ -35,11 +33,12 @@ _KINDS = (
     ((0,), "reads", Look("series0")),
     ((1,), "writes", Look("series1")),
 )
-#: What those say that are parts of MPI-IO calls.
+#: Sentences about the kinds that are parts of MPI-IO calls.
 _MEANT = {
-    "waiting": "waiting: for other ranks, in calls that this library carries out",
-    "libraries": "libraries: this library's planning and copying, messages between nodes until they have come, and the"
-    " MPI library, with exchange and waiting in it",
+    "waiting": " Waiting: in a call that this library carries out, a rank waits for other ranks.",
+    "libraries": " This library, MPI library: all other time in MPI-IO calls. In this time mpiio_ext plans, copies"
+    " and sends"
+    " messages between nodes, and the MPI library exchanges data and waits.",
 }
 #: Parts of a band's height, of which bars have whole quarters, or one where that would be none.
 _LEVELS, _STEP = 24, 6
@@ -79,21 +78,24 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         own = np.where((own == 0) & (height == 0), share >= least, own)
         height = np.minimum(height + own, _LEVELS)
         levels[name] = np.where(own > 0, height, 0).tolist()
-    of_all = f"{amount_text(most)} in {seconds_text(activity.run_time / bins)}"
-    heights = (
-        "share of the time of these ranks"
+    row, step_s = "a group of ranks" if activity.processes > bands else "a rank", activity.run_time / bins
+    full_bar = (
+        f"all of the time of {row}"
         if seconds
-        else f"bytes that they move, of the most that any of them moves, {of_all}"
+        else f"{amount_text(most)} in {seconds_text(step_s)}, the most that {row} moves"
     )
-    spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
+    spread = (
+        " Metadata calls are drawn evenly over the time in which their file is open, because the log does not have the"
+        " times of metadata calls."
+    )
     if recorded is not None:
         meant = [_MEANT[name] for planes, name, _ in _KINDS if name in _MEANT and line[list(planes)].any()]
-        spread = f" Of MPI-IO calls, {'; '.join(meant)}." if meant else ""
+        spread = "".join(meant)
     title, lost = _finding(line, activity) if seconds else _when(levels, activity), ""
     if activity.partial and source == "DXT":
         title, lost = title.replace("Ranks over time", "Ranks over time, as far as DXT has them", 1), LOST
     values = dict(zip(_PLANES, line, strict=False))
-    exact = exactly(values, "s" if seconds else "B", activity.run_time / bins)
+    exact = exactly(values, "s" if seconds else "B", step_s)
     return Chart(
         kind="ranks",
         name="time-line-ranks",
@@ -105,8 +107,8 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
             "run_time": activity.run_time,
             "x_label": "time since the start of the job [s]",
             "y_label": "rank",
-            "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
-            f" {heights} ({source}), in quarters; thin lines: less than half of one.{spread}{lost}",
+            "caption": f"Each row is {row}. A bar of full height stands for {full_bar} ({source}). Heights are"
+            f" rounded to quarters. A thin line stands for less than an eighth.{spread}{lost}",
         },
     )
 

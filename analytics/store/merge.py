@@ -26,11 +26,11 @@ from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 #: Rows of the batches of all sources together; of one source at least and at most.
 _ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 
-#: Tables whose rows are facts that several logs may contain: by what two rows are known to be of the same thing (each
-#: of the alternatives, where none of its columns is NULL), and the facts that make a row better, the most important
-#: first.
+#: Tables whose rows are facts that several logs may contain: by what two rows are known to be of the same thing (the
+#: first alternative of which no column is NULL), and the facts that make a row better. Runs of a job that was requeued
+#: may have one time of submission: it only counts for a row without a start.
 IDENTITY: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
-    "slurm": ((("job_id", "submit_time"), ("job_id", "start_time")), ("end_time",)),
+    "slurm": ((("job_id", "start_time"), ("job_id", "submit_time")), ("start_time", "end_time")),
     "lmt": ((("time", "ost_name"),), ("bytes_read", "bytes_written")),
 }
 
@@ -114,8 +114,8 @@ def best_rows(table: str, rows: pa.Table) -> pa.Table:
     for name in rows.column_names:
         known += np.asarray(pc.is_valid(rows.column(name))).astype(np.int64) * (1000 if name in wanted else 1)
     ranked = rows.append_column("known", pa.array(-known))
-    for identity in alternatives:
-        ranked = _first_of_each(ranked, identity)
+    for place, identity in enumerate(alternatives):
+        ranked = _first_of_each(ranked, identity, alternatives[:place])
     return ranked.sort_by([(key, "ascending") for key in KEYS[table]]).drop_columns(["known", "age"])
 
 
@@ -126,8 +126,11 @@ def _best(table: str, rows: pa.Table, conflicts: Conflicts | None) -> pa.Table:
     return best_rows(table, rows)
 
 
-def _first_of_each(rows: pa.Table, identity: Sequence[str]) -> pa.Table:
-    """Return the row of each identity that knows most and is newest, and every row without a whole identity."""
+def _first_of_each(rows: pa.Table, identity: Sequence[str], earlier: Sequence[Sequence[str]]) -> pa.Table:
+    """Return the row of each identity that knows most and is newest, and every row that the identity is not for.
+
+    It is not for rows without a value in a column of it, and for those that have an `earlier` identity.
+    """
     order = [(name, "ascending") for name in identity] + [("known", "ascending"), ("age", "descending")]
     rows = rows.sort_by(order)
     first = np.zeros(rows.num_rows, dtype=bool)
@@ -137,6 +140,8 @@ def _first_of_each(rows: pa.Table, identity: Sequence[str]) -> pa.Table:
         codes = np.asarray(pc.fill_null(pc.dictionary_encode(column).indices, -1))
         first[1:] |= codes[1:] != codes[:-1]
         first |= codes < 0
+    for columns in earlier:
+        first |= np.all([np.asarray(pc.is_valid(rows.column(name))) for name in columns], axis=0)
     return rows.filter(pa.array(first))
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.topology import JobRadius, job_radius
+from mpiio_ext.analytics.tables.requeued import run_at
 from mpiio_ext.analytics.tools.moments import Period, shown
 from mpiio_ext.analytics.tools.rows import numbers
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
@@ -105,7 +106,7 @@ def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, 
     Parameters
     ----------
     records : of the scheduler: tables ``slurm``. A dump that covers no moment of the period says nothing about it and
-        is left out; a job that several dumps have counts once, as the last of them has it.
+        is left out; a run that several dumps have counts once, as the last of them has it.
 
     Returns
     -------
@@ -128,8 +129,8 @@ def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, 
     if not parts:
         return None, notes or ["no list of the scheduler's jobs"]
     jobs = pa.concat_tables(parts)
-    ids = jobs["job_id"].to_pylist()
-    last = {job: number for number, job in enumerate(ids)}
+    runs = zip(jobs["job_id"].to_pylist(), jobs["start_time"].to_pylist(), strict=True)
+    last = {run: number for number, run in enumerate(runs)}
     jobs = jobs.take(pa.array(sorted(last.values()), pa.int64()))
     nodes = numbers(jobs, "node_count")
     ends = numbers(jobs, "end_time")
@@ -149,11 +150,15 @@ def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, 
     ), [f"the lists of jobs do not cover {lacking:.1%} of the period: {where}"] if gaps else []
 
 
-def job_of(records: Sequence[Records], job_id: int) -> dict[str, Any] | None:
-    """Return the scheduler's row of one job (columns of ``slurm``); values that a dump lacks come from another."""
-    found: dict[str, Any] | None = None
-    for _, table in _tables(records):
-        for row in table.filter(pc.equal(table["job_id"], job_id)).to_pylist():
+def job_of(records: Sequence[Records], job_id: int, when: float | None = None) -> dict[str, Any] | None:
+    """Return the scheduler's row of one job (columns of ``slurm``); values that a dump lacks come from another.
+
+    Of a job that was requeued, it is that of the run at the time `when` (s since 1970), or else of the last one.
+    """
+    rows = [row for _, table in _tables(records) for row in table.filter(pc.equal(table["job_id"], job_id)).to_pylist()]
+    run, found = run_at(rows, when), dict[str, Any]()
+    for row in sorted(rows, key=lambda row: row["start_time"] is not None):  # without a start: of any run
+        if run is not None and row["start_time"] in (None, run["start_time"]):
             known = {name: value for name, value in row.items() if value is not None}
-            found = {**row, **(found or {}), **known}
-    return found
+            found = {**row, **found, **known}
+    return found or None

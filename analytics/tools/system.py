@@ -380,13 +380,13 @@ class System:
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
         """Return the scheduler's row of a job that ran in a period (columns of ``slurm``)."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
-        answer = others.job_of(found, job_id)
+        answer = others.job_of(found, job_id, period.start)
         return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
 
     def placement(self, job_id: int, period: Period) -> tuple[JobRadius | None, list[Note]]:
         """Return where the nodes of a job lie in the network; see :func:`.others.placement`."""
         found, notes = self.records(period.start, period.end, roles=("jobs", "topology"))
-        job = others.job_of(found, job_id)
+        job = others.job_of(found, job_id, period.start)
         answer, why = others.placement(found, (job or {}).get("nodes"))
         return answer, notes + [Note("topology", "missing" if answer is None else "partial", text) for text in why]
 

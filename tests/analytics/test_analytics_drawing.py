@@ -12,7 +12,7 @@ import pytest
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.jobs import histories, select
 from mpiio_ext.analytics.jobs.climate.charts import averages_chart
-from mpiio_ext.analytics.jobs.regimes.partition import Rules, partition
+from mpiio_ext.analytics.jobs.regimes import Rules, partition
 from mpiio_ext.analytics.report.drawing import draw, pieces
 from mpiio_ext.common import plots
 from mpiio_ext.common.plots import draw as draw_of

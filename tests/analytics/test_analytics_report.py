@@ -15,7 +15,8 @@ from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.grids import cell_words, grid
 from mpiio_ext.analytics.report.job import charts, document, facts, job_tables, store_osts
-from mpiio_ext.analytics.report.output import _plain, job_page, job_text, store_page
+from mpiio_ext.analytics.report.output import _plain, job_page, job_text
+from mpiio_ext.analytics.report.store import store_page
 from tests.support.analytics_jobs import many, source
 from tests.support.html_page import Page
 
@@ -181,13 +182,13 @@ def test_ordinary_files_stand_beside_the_slow_ones() -> None:
     took = [bar["end"] - bar["start"] for bar in line.data["bars"] if not bar["critical"]]
     assert len(took) == 16
     assert took.count(1.0) >= 2 and took.count(100.0) >= 12
-    assert "24 more files" in line.data["caption"] and "4 of those" in line.data["caption"]
+    assert "24 more files" in line.data["caption"] and "4 of the drawn files" in line.data["caption"]
 
 
 def test_files_that_were_not_opened_are_named() -> None:
     files = [{"log_id": 1, "job_id": 5, "file_id": k, "file": f"/f{k}"} for k in range(3)]
     tables = job_tables(source(darshan_job=[{"log_id": 1, "job_id": 5, "files": 2}], darshan_file=files), 5)
-    assert dict(facts(tables))["files"] == "3, of them 1 not opened"
+    assert dict(facts(tables))["files"] == "3, including 1 not opened"
 
 
 def test_the_job_s_share_of_the_traffic_of_its_osts() -> None:
@@ -206,12 +207,12 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
         "nodes",
         "$x_1$.dat",
         "on the critical path",
-        "by everyone",
+        "by all jobs",
         "Contributing factors",
         "time since the start of the job [s]",
     ):
         assert words in page.text, words
-    assert "Orange: its part of the critical path" in page.text and "Dark" not in page.text
+    assert "an orange bar is the file's part of the critical path" in page.text and "Dark" not in page.text
     assert "code_x" in job_text(job_tables(_store(), 77))
 
 
@@ -242,8 +243,8 @@ def test_the_first_sentence_leaves_out_how_times_are_known(conclusion: str, firs
 
 def test_a_page_counts_files_in_one_way() -> None:
     text = job_text(job_tables(_store(), 77))
-    assert "5, of them 1 standard stream" in text and "on 3 of 5 files" in text
-    assert "files written, standard streams among them: 5" in text
+    assert "5, including 1 standard stream" in text and ", 3 of 5 files)" in text
+    assert "files written, including standard streams: 5" in text
 
 
 def test_tables_without_names_keep_numbers_and_relations() -> None:
