@@ -38,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
     group.addoption("--soak-seconds", type=float, default=600.0, help="how long the long soak test takes")
     group.addoption("--durations-files", action="store_true", help="list the files of tests that took longest")
+    group.addoption("--update-texts", action="store_true", help="write the reviewed texts of analyze anew")
     group.addoption("--cases", type=int, default=None, help="number of random cases of the differential test")
 
 

@@ -74,7 +74,8 @@ def script_of(found: list[Block], slow: bool, install: bool) -> Iterator[str]:
     """
     yield "set -eo pipefail"
     for block in found:
-        if not block.is_command or (block.mark == "not run" and not install) or (block.is_slow and not slow):
+        run = block.is_run_here or (install and block.is_command and block.mark == "not run")
+        if not run or (block.is_slow and not slow):
             continue
         yield f"echo '{MARK} {block.line}'"
         if block.language == "python":
@@ -213,8 +214,7 @@ def test_no_page_is_left_out() -> None:
     with_commands = {
         page
         for page in DOCS.rglob("*.md")
-        if page.parent not in (DOCS, DOCS / "project")
-        and any(block.is_command and block.mark != "not run" for block in documents.blocks(page))
+        if page.parent not in (DOCS, DOCS / "project") and any(block.is_run_here for block in documents.blocks(page))
     }
     assert with_commands | {ROOT / "README.md"} == {*QUICK, *SLOW}
 

@@ -46,6 +46,8 @@ class LostLaunch(UserWarning):
     """The MPI library has lost a launch, which is started once more; pytest counts them."""
 
 
+#: Starts of a launch at most: one of several hundred launches is lost twice.
+_STARTS = 4
 #: What mpirun of Open MPI 4.1 prints where one of its own processes, not a rank, has failed.
 LOST = re.compile(
     r"ORTE has lost communication with a remote daemon|An ORTE daemon has unexpectedly failed"
@@ -216,10 +218,16 @@ def mpi_run(
             last_words.unlink(missing_ok=True)
         return run_bounded(command, env=base_environment() | settings, timeout_s=timeout_s, cwd=cwd, check=False)
 
+    def lost() -> re.Match[str] | None:
+        if launch.returncode == 0:
+            return None
+        return LOST.search(launch.stderr) or (LOST_WORDS.search(launch.stderr) if last_words is not None else None)
+
     launch = run()
-    lost = LOST.search(launch.stderr) or (LOST_WORDS.search(launch.stderr) if last_words is not None else None)
-    if launch.returncode != 0 and lost:
-        started_once_more(f"the launcher has printed {lost[0]}")
+    for _ in range(_STARTS - 1):
+        if (words := lost()) is None:
+            break
+        started_once_more(f"the launcher has printed {words[0]}")
         launch = run()
     if last_words is not None and last_words.exists():
         launch = replace(launch, stderr=launch.stderr + last_words.read_text(encoding="utf-8", errors="replace"))

@@ -5,6 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.ledger import Ledger, of_rows, records
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 
 JOB = {
@@ -69,3 +75,27 @@ def small(way: str = "write", **columns: Any) -> dict[str, Any]:
 def fields(text: str) -> dict[str, Any]:
     """Return the columns that a text has, as "writes=1980 mpiio_coll_writes=None"."""
     return {name: ast.literal_eval(value) for name, _, value in (word.partition("=") for word in text.split())}
+
+
+def in_mpi(
+    seen: Activity, row: dict[str, Any], *others: dict[str, Any], opening: float = 0.0, **ways: tuple[float, float]
+) -> Activity:
+    """Return what a log says, with the time of ranks in MPI-IO calls on a file (s).
+
+    Parameters
+    ----------
+    seen : the rest of what it says.
+    row, others : of that file, and of all others.
+    opening : of a rank in calls that open and close.
+    ways : read, write: of an average rank and of the slowest one in calls that do so.
+    """
+    files = Files(pa.Table.from_pylist([row, *others]), "write")
+    below = of_rows(files, seen.processes, seen.run_time).records if seen.ledger is None else seen.ledger.records
+    asked = records.empty(1)
+    asked["layer"], asked["file"] = records.LAYERS.index("MPI-IO"), row["file_id"]
+    asked["rank"], asked["ranks"], asked["slowest"] = records.ALL, seen.processes, 0
+    for way, (mean, slowest) in {**ways, "meta": (opening, opening)}.items():
+        asked["seconds"][:, records.KINDS.index(way)] = seen.processes * mean
+        asked["slowest_s"] += max(mean, slowest)
+    seen.ledger = Ledger(np.concatenate([below, asked]), seen.processes, seen.run_time, traced=seen.traced())
+    return seen

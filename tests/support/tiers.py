@@ -92,6 +92,7 @@ ONCE = _table(
         "hdf5": "datasets[4] methods[transpose] preloaded",
         "hint_ranges": "texts_that_are_counts[cb_config_list]",
         "layout_create": "all_servers",
+        "ledger_traced": "",
         "library_suites": "h5py_parallel_tests netcdf4_example",
         "locks_requests": "requests_by_hand",
         "long_lives": "one_communicator_after_the_other many_communicators_together as_many_files_as_natively "
@@ -117,6 +118,7 @@ ONCE = _table(
         "posix_costs": "",
         "public_reports": "reported_programs[*-]",
         "recordings_run": "threads a_fortran_program",
+        "run_calls": "failures_are_the_first_sentence",
         "run_darshan": "a_log_of_a_run a_rank_that_leaves a_fortran_program",
         "run_parts": "parts_of_the_time",
         "run_report": "what_the_library_did a_rank_that_aborts the_rank_that_failed_first_is_named "
@@ -322,6 +324,7 @@ NIGHTLY = _table(
         "killed_ranks": "a_dead_rank_ends_the_job[exit-inside-3-4-1-* a_dead_rank_ends_the_job[exit-opening* "
         "a_dead_rank_ends_the_job[kill-inside-0-3-0-* a_dead_rank_ends_the_job[kill-inside-6-*",
         "launched": "it_is_ended_with_the_command[1]",
+        "ledger_bounds": "no_bound_excludes_the_truth[2] no_bound_excludes_the_truth[3]",
         "library_suites": "h5py_parallel_tests[transpose* netcdf4_compressed_example[transpose* "
         "netcdf4_example[auto-NETCDF3* netcdf4_example[transpose*",
         "lifetime": "closed_inside_finalize[*-2-0] closed_inside_finalize[*-2-1] closed_inside_finalize[behind-1-0] "

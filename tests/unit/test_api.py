@@ -21,7 +21,7 @@ import mpiio_ext.advise
 import mpiio_ext.bench
 import mpiio_ext.tune
 from mpiio_ext import stats
-from mpiio_ext.analytics.jobs.umami.rows import Umami
+from mpiio_ext.analytics.jobs.umami import Umami
 from mpiio_ext.analytics.run.shown import RunReport
 from mpiio_ext.common.called import CommandError, Number, Quantity, Several, call, words_of
 from mpiio_ext.common.shown import MOST_SHOWN

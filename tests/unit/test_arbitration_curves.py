@@ -439,7 +439,7 @@ def test_learnt_from_a_store(tmp_path: Path) -> None:
         }
         for log in (1, 1, 2, 3, 4)
     ]
-    found, notes = _joined(jobs, files, {7: 8})
+    found, notes = _joined(jobs, files, {1: 8})
     assert found == {"flow": {pattern(): 2 * 96 << 20}, "solver": {pattern(compute_nodes=2): 96 << 20}}
     assert len(notes) == 2 and notes[0].startswith("c: the program is not known") and notes[1].startswith("log d")
 
