@@ -49,8 +49,11 @@ _BESIDE = (("orterun", "openmpi"), ("prterun", "openmpi"), ("mpiexec.hydra", "hy
 #: Launchers that pass the environment on by themselves, and their option for NAME=VALUE, which is the next word or
 #: stands behind "=".
 _SETTING = {"jsrun": "-E", "aprun": "-e", "pals": "--env", "flux": "--env"}
-#: Commands of Flux that start programs.
-_FLUX = frozenset({"run", "submit", "alloc"})
+#: An option of theirs with LD_PRELOAD, in one word or the beginning of two.
+_SETS_PRELOAD = re.compile(r"(-E|-e|--env)=?(LD_PRELOAD=(?P<libraries>.*))?")
+#: Commands of Flux that start programs; what starts them later is no launcher whose end is that of the run.
+_FLUX = ("run", "submit", "alloc", "batch", "bulksubmit")
+LATER = frozenset({"sbatch", "submit", "batch", "bulksubmit"})
 _HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
 #: Processes of launchers that start ranks, beside those that users call; Linux keeps 15 characters of a name.
 _DAEMONS = frozenset({"orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd", "srun"})
@@ -227,12 +230,12 @@ def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[
             index += 2
         elif kind == "openmpi" and word in ("-x", "--x") and after[:1] == ["LD_PRELOAD"]:
             index += 2  # the environment's, which is checked anyway
-        elif kind in _SETTING and word == _SETTING[kind] and after and after[0].startswith("LD_PRELOAD="):
+        elif kind in _SETTING and (option := _SETS_PRELOAD.fullmatch(word)) and option["libraries"] is not None:
+            libraries.append(option["libraries"])
+            index += 1
+        elif kind in _SETTING and option and after and after[0].startswith("LD_PRELOAD="):
             libraries.append(after[0].removeprefix("LD_PRELOAD="))
             index += 2
-        elif kind in _SETTING and word.startswith(f"{_SETTING[kind]}=LD_PRELOAD="):
-            libraries.append(word.rpartition("LD_PRELOAD=")[2])
-            index += 1
         elif kind == "hydra" and word in _HYDRA_SETS and len(after) == 2 and after[0] == "LD_PRELOAD":
             libraries.append(after[1])
             index += 3
@@ -240,6 +243,11 @@ def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[
             left.append(word)
             index += 1
     return left, libraries
+
+
+def _repeated(words: Sequence[str], options: Sequence[str]) -> list[str]:
+    """Return the words of several programs with options behind every ":"."""
+    return [each for word in words for each in ([word, *options] if word == ":" else [word])]
 
 
 def _handed_on(words: Sequence[str]) -> set[str]:
@@ -295,15 +303,15 @@ def plan(
             result.setdefault("SLURM_OVERLAP", "1")
         return Launch(arguments=(launcher, "-genv", "LD_PRELOAD", preload, *rest), environment=result)
     if kind in _SETTING:
-        head = rest[:1] if kind == "flux" and rest[:1] and rest[0] in _FLUX else []
+        begin = next((at for at, word in enumerate(rest, 1) if word in _FLUX), 0) if kind == "flux" else 0
         option = [f"--env=LD_PRELOAD={preload}"] if kind == "flux" else [_SETTING[kind], f"LD_PRELOAD={preload}"]
         result.pop("LD_PRELOAD", None)
-        return Launch(arguments=(launcher, *head, *option, *rest[len(head) :]), environment=result)
+        words = [*rest[:begin], *option, *_repeated(rest[begin:], option)]
+        return Launch(arguments=(launcher, *words), environment=result)
     names = sorted(name for name in result if name.startswith("MPIOX_") or name in FORWARDED)
     if kind == "slurm":
-        words = _under_srun(rest, library, names, environment)
         result.pop("LD_PRELOAD", None)
-        return Launch(arguments=(launcher, *words), environment=result)
+        return Launch(arguments=(launcher, *_under_srun(rest, library, names, environment)), environment=result)
     options: list[str] = []
     given = _handed_on(rest) - settings.keys()
     exported = [f"LD_PRELOAD={preload}", *(name for name in names if name not in given)]
@@ -311,10 +319,7 @@ def plan(
         result[_ENV_LIST] = ";".join([environment[_ENV_LIST], *exported])
     else:
         options = [word for name in exported for word in ("-x", name)]
-    arguments = [launcher, *options]
-    for word in rest:
-        arguments += [word, *options] if word == ":" else [word]
-    return Launch(arguments=tuple(arguments), environment=result)
+    return Launch(arguments=(launcher, *options, *_repeated(rest, options)), environment=result)
 
 
 def execute(launch: Launch) -> None:

@@ -20,7 +20,7 @@ from mpiio_ext.common.commands import HELP, Command, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.programs import path_of
 from mpiio_ext.errors import ArgumentError, LoadError
-from mpiio_ext.launchers import Launch, execute, launched_rank, let_rank_0_speak
+from mpiio_ext.launchers import LATER, Launch, execute, launched_rank, let_rank_0_speak
 from mpiio_ext.started import hint_rule, planned, with_hints
 
 _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeline", "--report", "--only", "--skip"})
@@ -169,6 +169,21 @@ def _warn_of_variables() -> None:
             )
 
 
+def refuse_later(command: Sequence[str]) -> None:
+    """Refuse to record what a command only submits: the recording ends with the command.
+
+    Raises
+    ------
+    click.UsageError
+        The command ends before the program starts.
+    """
+    if not LATER.isdisjoint(Path(word).name for word in command[:2]):
+        words = " ".join(command[:2])
+        raise click.UsageError(
+            f"{words}: ends before the program starts, and so does the recording; start mpiio-ext in the batch script"
+        )
+
+
 def start(
     command: tuple[str, ...],
     library: str,
@@ -285,6 +300,7 @@ def _recorded(
     dry_run: bool,
 ) -> tuple[str, dict[str, str]]:
     """Run the program beside the writer of a log or page, or return libraries and settings of any other rank."""
+    refuse_later(command)
     from mpiio_ext._load import get_tracer
     from mpiio_ext.cli import logged  # not for each rank of a run without them
     from mpiio_ext.errors import FileSystemError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.cli.run import select_library, start
+from mpiio_ext.cli.run import refuse_later, select_library, start
 from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import program_argument
 from mpiio_ext.common.commands import HELP, Command, output_option
@@ -110,6 +110,7 @@ def trace(
     import mpiio_ext
     from mpiio_ext._load import get_tracer
 
+    refuse_later(command)
     made = contextlib.nullcontext(str(Path(output).absolute())) if dry_run else _folder(output)
     with made as folder:
         settings = {"MPIOX_TRACE_DIR": folder}

@@ -154,6 +154,6 @@ def nothing_recorded(folder: Path) -> str:
     calls = (
         "has made no call on a file that --only/--skip select"
         if _launch(folder)[2]
-        else "has done no I/O, or only on files of the system"
+        else "has done no I/O, or only on files of the system, or a script started it and it is linked statically"
     )
     return f"no call was recorded: the program {calls}"

@@ -291,6 +291,13 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
     assert "Missing argument" in refused("-H", "cb_nodes=4")
 
 
+@pytest.mark.parametrize("words", [["sbatch", "job.sh"], ["/usr/bin/flux", "submit", "./app"]])
+@pytest.mark.parametrize("options", [["run", "--darshan", "x.darshan"], ["trace", "-o", "x"]])
+def test_what_starts_later_is_not_recorded(options: list[str], words: list[str]) -> None:
+    result = CliRunner().invoke(main, [*options, "--", *words])
+    assert result.exit_code == 2 and "ends before the program starts" in result.output
+
+
 def test_one_rank_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a launcher every rank runs the command; it is not said once for each."""
     monkeypatch.setattr(launchers, "_SPEAKING_S", 0.0)

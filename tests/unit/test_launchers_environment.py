@@ -134,6 +134,8 @@ def test_commas_in_quotes_are_no_ends_of_items() -> None:
     ("launcher", "option"),
     [
         (["jsrun"], ["-E", "LD_PRELOAD=/lib/darshan.so"]),
+        (["jsrun"], ["-ELD_PRELOAD=/lib/darshan.so"]),
+        (["jsrun"], ["--env", "LD_PRELOAD=/lib/darshan.so"]),
         (["aprun"], ["-e", "LD_PRELOAD=/lib/darshan.so"]),
         (["mpiexec"], ["--env", "LD_PRELOAD=/lib/darshan.so"]),
         (["mpiexec"], ["--env=LD_PRELOAD=/lib/darshan.so"]),
@@ -154,6 +156,20 @@ def test_launchers_that_pass_the_environment_on(
     (tmp_path / "bin").mkdir(exist_ok=True)
     launch = plan(words, library=LIBRARY, settings={}, family="openmpi", environment={"LD_PRELOAD": "/lib/other.so"})
     assert "LD_PRELOAD" not in launch.environment or launcher == ["mpiexec"]
+
+
+@pytest.mark.parametrize("launcher", ["/opt/cray/pals/1.2/bin/mpiexec", "aprun", "mpirun"])
+def test_each_program_of_a_line_gets_the_library(launcher: str) -> None:
+    words = [launcher, "-n", "1", "./a", ":", "-n", "2", "./b"]
+    launch = plan(words, library=LIBRARY, settings={}, family="openmpi", environment={})
+    ends = [at for at, word in enumerate(launch.arguments) if word in (launcher, ":")]
+    assert [launch.arguments[at + 2] for at in ends] == [f"LD_PRELOAD={LIBRARY}"] * 2
+
+
+def test_options_of_flux_itself_stay_before_its_command() -> None:
+    words = ["flux", "-v", "run", "-n", "2", "./app"]
+    launch = plan(words, library=LIBRARY, settings={}, family="openmpi", environment={})
+    assert launch.arguments == ("flux", "-v", "run", f"--env=LD_PRELOAD={LIBRARY}", "-n", "2", "./app")
 
 
 def test_steps_of_hydra_share_cores_in_an_allocation() -> None:
