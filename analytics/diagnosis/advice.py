@@ -266,7 +266,8 @@ def parallel_root(direction: str, *, filled: bool = False) -> Advice:
     """One rank does it all, or few do; `filled`: no MPI-IO call asks for the bytes."""
     instead = "gathering it in few ranks" if direction == "write" else "getting it from few ranks"
     return Advice(
-        f"Let all ranks {direction} their part (collective MPI-IO, parallel HDF5, PnetCDF) instead of {instead}."
+        f"If the other ranks wait meanwhile, let all ranks {direction} their part (collective MPI-IO, parallel HDF5,"
+        f" PnetCDF) instead of {instead}."
         + (" Do not fill the file before: with MPI_File_preallocate one rank writes all of it." if filled else ""),
         see="docs/howto/what-to-do.md",
     )

@@ -88,6 +88,7 @@ class Cause:
     moves_data : its calls move data; else a bandwidth says nothing of them.
     of_opening : a long time in opening and closing may be of it.
     by_few : one rank, or few, do the work of all: where all share one memory, they do it as fast as all of them would.
+    not_shown : a sentence on what neither logs nor recordings show of its effect; it follows the first sentence.
     outside : its time passes outside of I/O calls, too: ranks wait for their turn in calls of other kinds.
     waits : its time is that of waits in calls, beside requests, of all ranks on average. It is no effect of a cause
         that explains less than half of it.
@@ -113,6 +114,7 @@ class Cause:
     moves_data: bool = True
     of_opening: bool = False
     by_few: bool = False
+    not_shown: str = ""
     outside: bool = False
     waits: bool = False
     often_free: bool = False

@@ -106,13 +106,15 @@ def root_writes(case: Case) -> Finding | None:
         title=f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
         what=f"{verb}{case.at(chosen)} by {'rank 0' if by_root else 'one rank'} alone",
         confidence="high" if sure else "medium",
-        reason="bytes of each rank are in the log"
+        reason="the log has the bytes of each rank; the log does not show whether the other ranks wait meanwhile"
         + (
             ""
             if sure
-            else "; but its requests are tiny, which cost time whoever makes them"
+            else "; but the rank makes tiny requests, which cost time whoever makes them"
             if tiny
-            else "; but the rank is in calls for a small part of the time, or other ranks have some of the bytes"
+            else "; but other ranks have some of the bytes"
+            if not most
+            else "; but the rank is in calls for a small part of the time"
         ),
         evidence=[
             *case.evidence(
@@ -168,6 +170,7 @@ ROOT_WRITES = Cause(
         ),
     ),
     by_few=True,
+    not_shown="No record shows whether the other ranks wait meanwhile.",
 )
 
 
@@ -235,6 +238,7 @@ COPIES = Cause(
     sentences=("as if it copies files",),
     advice=(Offer(ALWAYS, lambda _: say.NO_COPY),),
     by_few=True,
+    not_shown=ROOT_WRITES.not_shown,
 )
 
 

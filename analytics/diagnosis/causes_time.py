@@ -390,13 +390,13 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
 
 def _in_calls(case: Case, place: int, rank: int, *, most: bool = False) -> str:
     """Return in which collective calls ranks wait, and for whom; `most`: for others, too."""
-    who = f"ranks that come late, rank {rank} most" if most else f"rank {rank}, which comes late"
-    return f"waiting in collective {case.files.direction}s{case.at(_one(case, place))} for {who}"
+    who = f"late ranks (rank {rank} is the latest)" if most else f"rank {rank}, which is late,"
+    return f"waits for {who} in collective {case.files.direction}s{case.at(_one(case, place))}"
 
 
 def _to_open(case: Case, place: int, rank: int) -> str:
     """Return at the opening or closing of which file ranks wait, and for whom."""
-    return f"waiting for rank {rank}, which comes late{case.at(_one(case, place), 'to open or close')}"
+    return f"waits for rank {rank}, which is late{case.at(_one(case, place), 'to open or close')}"
 
 
 LATE_RANK = Cause(

@@ -379,13 +379,14 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
         else:
             unknown += [f"{name}: {_why_unknown(case, name)}" for name in missing]
     ranked = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
-    if np.isnan(case.per_job.get("root_writes", 0.0)) and not ranked[case.files.critical].all():
-        unknown.append("what rank 0 wrote (root_writes): ranks that share a file have no records of their own")
+    several = case.processes > 1
+    if several and np.isnan(case.per_job.get("root_writes", 0.0)) and not ranked[case.files.critical].all():
+        unknown.append("bytes that rank 0 wrote (root_writes): the log has no record of each rank of a shared file")
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
-    if np.isnan(case.per_job["straggler"]) and not apart:
+    if several and np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append(
-            "whether one rank is slower than the others (factor straggler): the log has no times of single ranks in the"
-            " critical files, or only aggregators access these files"
+            "times of the fastest and the slowest rank (straggler): the log lacks them for the critical files, or only"
+            " aggregators access these files"
         )
     if case.activity is not None and case.activity.partial:
         unknown.append("some times of accesses by rank: DXT ran out of memory, or DXT or HEATMAP is damaged")

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mpiio_ext.analytics.diagnosis.words import rounded, worded
+from mpiio_ext.analytics.diagnosis.words import as_sentences, rounded, worded
 from mpiio_ext.common.guide import command_of
 from mpiio_ext.common.units import size_text
 
@@ -134,7 +134,7 @@ class Finding:
             if (percent := worded(value, "share")) != "100 %" or not self.at_most
         ]  # at most all says nothing
         bound = "at most " if self.at_most else ""
-        text = bound + (f"{', '.join(parts)} ({worded(self.time, 's')})" if parts else worded(self.time, "s"))
+        text = f"{bound}{worded(self.time, 's')}" + (f" ({', '.join(parts)})" if parts else "")
         return f"{text}; {LOST}" if self.lost else text
 
     @property
@@ -149,7 +149,7 @@ class Finding:
         """Return the finding as lines of text."""
         out = [*wrapped(f"{number}. {self.title}", "   ")]
         out.append(f"   explains {self.explained}; confidence {self.confidence}")
-        out += wrapped(f"   ({self.reason})", "    ")
+        out += wrapped(f"   {as_sentences(self.reason)}", "   ")
         for each in self.evidence:
             out += wrapped(f"   - {each.text()}", "     ")
         for label, names in (("files", self.files), ("OSTs", self.osts)):
@@ -216,8 +216,8 @@ class Diagnosis:
             first = self.findings[0]
             rest = f" But {self.not_low}." if self.not_low and first.moves_data else ""
             if first.confidence == "high":
-                return f"{first.title} This explains {first.explained}.{rest}"
-            return f"{NOTHING} Possible: {first.title} This may explain {first.explained}.{rest}"
+                return f"{first.title} The cause explains {first.explained}.{rest}"
+            return f"{NOTHING} Possible: {first.title} The cause may explain {first.explained}.{rest}"
         if not self.critical_files:
             return f"The job has no {self.direction} time that could be examined."
         if self.trivial:
@@ -231,7 +231,7 @@ class Diagnosis:
             )
         else:
             text = "No cause was found: all numbers that this analysis checks are within their limits."
-        return f"{text} Some factors are unknown: see below." if self.unknown else text
+        return f"{text} The list *Unknown* below names numbers that the log lacks." if self.unknown else text
 
     def text(self) -> str:
         """Return the diagnosis for people."""

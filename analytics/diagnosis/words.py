@@ -32,6 +32,11 @@ def sized(mean: float, requests: str) -> str:
     return f"{requests} of {size_text(mean)} on average"
 
 
+def as_sentences(reason: str) -> str:
+    """Return the parts of a reason, between semicolons, as sentences."""
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in reason.split("; "))
+
+
 def number(value: float) -> str:
     """Return a plain number: whole where it is, else three digits."""
     return digits_text(value)

@@ -12,7 +12,7 @@ from mpiio_ext.analytics.diagnosis import Diagnosis, Finding, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.diagnosis.causes import named
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.words import worded
+from mpiio_ext.analytics.diagnosis.words import as_sentences, worded
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.common import page
 
@@ -143,8 +143,8 @@ def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
     """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
-    explains = f"For the {direction}s, this explains {finding.explained}"
-    evidence = [f"{explains}; confidence {finding.confidence}: {finding.reason}"]
+    explains = f"For the {direction}s, the cause explains {finding.explained}"
+    evidence = [f"{explains}; confidence {finding.confidence}. {as_sentences(finding.reason)}"]
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:

@@ -149,7 +149,7 @@ class Steps:
         if self.targets is not None:
             of = min(1.0, self.targets["time"]["value"] / spent) if spent > 0 else 0.0
             return (
-                f"{whole} In the files of all logs together: {self.targets['title']} This explains"
+                f"{whole} In the files of all logs together: {self.targets['title']} The cause explains"
                 f" {self._said(of, 'share')} of the job's time in I/O."
             )
         groups = self.groups()
@@ -168,7 +168,7 @@ class Steps:
             if len(steps) == len(self.steps)
             else f"In {len(steps)} of {len(self.steps)} logs"
         )
-        explains = f"This {'explains' if sure else 'may explain'} {bound}{of} of the job's time in I/O."
+        explains = f"The cause {'explains' if sure else 'may explain'} {bound}{of} of the job's time in I/O."
         return f"{whole} {'' if sure else f'{NOTHING} Possible: '}{who}: {first['title']} {explains}"
 
     def _said(self, value: float, unit: str) -> str:

@@ -35,10 +35,9 @@ _KINDS = (
 )
 #: Sentences about the kinds that are parts of MPI-IO calls.
 _MEANT = {
-    "waiting": " Waiting: in a call that this library carries out, a rank waits for other ranks.",
-    "libraries": " This library, MPI library: all other time in MPI-IO calls. In this time mpiio_ext plans, copies"
-    " and sends"
-    " messages between nodes, and the MPI library exchanges data and waits.",
+    "waiting": " Waiting: a rank waits for other ranks in a call that mpiio_ext carries out.",
+    "libraries": " Libraries: all other time in MPI-IO calls. mpiio_ext plans, copies, and sends messages between"
+    " nodes; the MPI library exchanges data and waits.",
 }
 #: Parts of a band's height, of which bars have whole quarters, or one where that would be none.
 _LEVELS, _STEP = 24, 6

@@ -84,7 +84,7 @@ def _who(row: dict[str, Any], traced: Sequence[Row | None], askers: set[int], pr
     if processes == 1:
         return "the program"
     if not count:
-        return "none that opened it"
+        return "unknown"
     every = "both ranks" if processes == 2 else f"all {processes:,} ranks"
     return every if count >= processes else f"{count:,} of {processes:,} ranks"
 

@@ -47,7 +47,7 @@ def longest(finding: Mapping[str, Any], spent: Spent) -> tuple[float, str]:
 def bound(finding: Mapping[str, Any], spent: Spent) -> str:
     """Return the gain of a step of a finding of which no more is known."""
     time_s, of = longest(finding, spent)
-    return f"at most {share_text(time_s, spent.run_s)} of the run, {of}"
+    return f"at most {share_text(time_s, spent.run_s)} of the run ({of})"
 
 
 def _collected_s(finding: Mapping[str, Any], direction: str, spent: Spent, processes: int) -> tuple[float, float, str]:
@@ -60,7 +60,7 @@ def _collected_s(finding: Mapping[str, Any], direction: str, spent: Spent, proce
         return 0.0, 0.0, ""
     requests = max(size / _LARGE, processes)
     least, most = (requests / processes * each for each in _LARGE_S)
-    return least, most, f"{count:,.0f} requests of {size_text(size / count)} would become {requests:,.0f}"
+    return least, most, f"{count:,.0f} requests of {size_text(size / count)} become {requests:,.0f}"
 
 
 def gain(text: str, finding: Mapping[str, Any], direction: str, spent: Spent, processes: int) -> str:
@@ -77,12 +77,9 @@ def gain(text: str, finding: Mapping[str, Any], direction: str, spent: Spent, pr
         high, low = (share_text(max(most_s - each, 0.0), spent.run_s) for each in (least, most))
         if counts and most_s > least:
             range_ = f"up to {high}" if most_s <= most or low == high else f"{low} to {high}"
-            return (
-                f"{range_} of the run, if all requests can be collected, and the file system moves 1 MiB in 1 to 10 ms:"
-                f" {counts}"
-            )
+            return f"{range_} of the run, if {counts}, and the file system moves 1 MiB in 1 to 10 ms"
     if _PIECES in text:
-        return f"{bound(finding, spent)}; if there are many pieces, the hint costs time: each piece becomes a request"
+        return f"{bound(finding, spent)}. The hint makes a request of each piece: many pieces cost time"
     return bound(finding, spent)
 
 

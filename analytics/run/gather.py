@@ -76,6 +76,7 @@ _WORDS = (
     ("Darshan counts", "the recordings count"),
     ("the log has", "the recordings have"),
     ("the log does not", "the recordings do not"),
+    ("the log lacks", "the recordings lack"),
     ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
     (" in the log", " in the recordings"),
     ("the log shows", "the recordings show"),
@@ -208,7 +209,8 @@ def _is_crowded(tables: Mapping[str, pa.Table]) -> bool:
 def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
     """Return a part of a document in words that are true where there is no Darshan log."""
     if isinstance(part, str):
-        return functools.reduce(lambda text, pair: text.replace(*pair), words, part)
+        text = functools.reduce(lambda text, pair: text.replace(*pair), words, part.replace("The log", "the log"))
+        return re.sub(r"(^|[.!?] )the recordings", r"\1The recordings", text)
     if isinstance(part, Mapping):
         return {name: _in_words(each, words) for name, each in part.items()}
     if isinstance(part, (list, tuple)):

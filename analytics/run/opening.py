@@ -30,7 +30,7 @@ from mpiio_ext.analytics.run.others import Others
 from mpiio_ext.common.units import amount_text, digits_text, mean_text, seconds_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
-_PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
+_PAYS = re.compile(r"would pay here: .*with (mpiox_delegates=\d+) .* about (\S+) to (\S+) times faster", re.DOTALL)
 #: Percent below which values count as equal.
 _LEAST_PERCENT = 0.01
 #: Characters of a command line that is shown within another.
@@ -388,7 +388,8 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
     took_s = min(first[0]["time"]["value"], io_s)
     largest = f"; {found}" if took_s < MOST * io_s and (found := _largest(spent, took_s)) else ""
     if first[0]["confidence"] == "high" and whole:
-        return f"{lead_of}{largest}; {part} were {words}."
+        unknown = causes.named(first[0]["cause"]).not_shown
+        return f"{lead_of}{largest}; {part} were {words}.{f' {unknown}' if unknown else ''}"
     waited = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time; time in I/O may include this wait."
     cpu = waited if spent.no_cpu else ""
     return f"{lead} ({of}){largest}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
@@ -429,12 +430,11 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
     """Return what the library itself has measured: that delegates would pay for a file; None: nothing."""
     for row in statistics:
         if found := _PAYS.search(row["delegation"]):
-            least, most, hint = found.groups()
+            hint, least, most = found.groups()
             return {
                 "text": "Use delegates, processes that collect small accesses of the ranks",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
-                "gain": f"{least} to {most} times faster, if the file system moves 1 MiB in 10 to 1 ms (the library"
-                " measured the time of an access)",
+                "gain": f"{least} to {most} times faster, if the file system moves 1 MiB in 10 to 1 ms",
                 "most": most,
             }
     return None

@@ -220,20 +220,23 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
     ("conclusion", "first"),
     [
         (
-            "It is slow. This explains 100 % of the time in which any rank is in a call (DXT), 42 % "
-            "of the run time (5.02 s).",
-            "It is slow. This explains 100 % of the time in I/O, 42 % of the run time (5.02 s).",
+            "It is slow. The cause explains 5.02 s (100 % of the time in which any rank is in a call "
+            "(DXT), 42 % of the run time).",
+            "It is slow. The cause explains 5.02 s (100 % of the time in I/O, 42 % of the run time).",
         ),
         (
             "No cause was found: the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, "
             "--low-bandwidth).",
             "No cause was found: the bandwidth over the time in I/O is 4 GB/s, which is not low.",
         ),
-        ("This explains 90 % of the time in which bytes move (HEATMAP).", "This explains 90 % of the time in I/O."),
         (
-            "Reads: It is slow. This explains at most 42 % of the critical time, 39 % of the run time (491 s).",
-            "Reads: It is slow. This explains at most 42 % of the time in which there were reads, 39 % of the run time"
-            " (491 s).",  # of 748 s in I/O these are 66 %
+            "The cause explains 90 % of the time in which bytes move (HEATMAP).",
+            "The cause explains 90 % of the time in I/O.",
+        ),
+        (
+            "Reads: It is slow. The cause explains at most 491 s (42 % of the critical time, 39 % of the run time).",
+            "Reads: It is slow. The cause explains at most 491 s (42 % of the time in which there were reads, 39 %"
+            " of the run time).",  # of 748 s in I/O these are 66 %
         ),
     ],
 )

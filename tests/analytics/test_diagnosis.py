@@ -89,7 +89,7 @@ def test_a_quiet_job_has_no_cause() -> None:
     found = diagnose(JOB, [file(0, 10), file(1, 9)])
     assert list(found.findings) == []
     assert found.conclusion == "No cause was found: all numbers that this analysis checks are within their limits. " + (
-        "Some factors are unknown: see below."
+        "The list *Unknown* below names numbers that the log lacks."
     )
     assert [fact.value for fact in found.facts if fact.meaning.startswith("critical time")] == [10, 0.1]
 
@@ -226,7 +226,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     assert "explains" not in found.text() and found.to_dict()["low_bandwidth"] is False
 
     slow = diagnose(JOB, [file(0, 10, **unaligned)])
-    assert "This may explain at most 10 % of the run time (10 s)." in slow.conclusion
+    assert "The cause may explain at most 10 s (10 % of the run time)." in slow.conclusion
     assert slow.to_dict()["low_bandwidth"] is True and slow.findings[0].at_most
     assert "unaligned" in causes(file(0, 10, bytes_written=198 * 10**9, **unaligned), limits=Limits(fast=20e9))
 

@@ -44,7 +44,7 @@ def test_the_headline_is_about_the_first_finding(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        ("late_to_close-4-1-plain", "were waiting for rank 2, which comes late to open or close `data`"),
+        ("late_to_close-4-1-plain", "were waits for rank 2, which is late to open or close `data`"),
         (
             "uneven_writes-4-1-slow",
             "were writes to `data` by the slowest rank for longer than by an average rank, with 3.1 times the bytes",

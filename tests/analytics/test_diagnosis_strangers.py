@@ -658,7 +658,7 @@ def test_a_rank_that_is_late_to_open(
     seen = Activity("", 4, 6.0, calls={7: Calls(apart=apart, alike=True, first=2, last=1)})
     seen = in_mpi(seen, row, opening=opening, write=(moving, moving))
     found = made([row], activity=seen, processes=4, run_time=6.0)
-    words = "Waiting for rank 2, which comes late to open or close"
+    words = "Waits for rank 2, which is late to open or close"
     assert (words in found["conclusion"] and causes(found)["late_rank"] == "medium") == cause
 
 

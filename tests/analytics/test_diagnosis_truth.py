@@ -695,8 +695,8 @@ def test_opens_that_take_longer_than_the_data_of_many_files(meta: float, cause: 
 def test_a_share_of_at_most_all_is_not_told() -> None:
     """At most 100 % says nothing; the share of the run time does, and else the time."""
     row = file(0, 10, ranks=9, unaligned=100)
-    assert diagnose(JOB, [row]).conclusion.endswith("This may explain at most 10 % of the run time (10 s).")
-    assert diagnose({**JOB, "run_time": 10.0}, [row]).conclusion.endswith("This may explain at most 10 s.")
+    assert diagnose(JOB, [row]).conclusion.endswith("The cause may explain at most 10 s (10 % of the run time).")
+    assert diagnose({**JOB, "run_time": 10.0}, [row]).conclusion.endswith("The cause may explain at most 10 s.")
 
 
 def test_bytes_of_one_sentence_have_one_form() -> None:

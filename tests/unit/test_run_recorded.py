@@ -243,7 +243,7 @@ def test_waiting_for_a_cpu_makes_a_cause_of_times_alone_unsure(tmp_path: pathlib
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
     quiet = of_folder(tmp_path)
     (sure,) = quiet["findings"]
-    assert "confidence medium: " in sure["evidence"][0], sure
+    assert "confidence medium. " in sure["evidence"][0], sure
     for path in tmp_path.glob("*.mpioxrec"):
         data = bytearray(path.read_bytes())
         header = np.frombuffer(data, recordings._HEADER, 1)
@@ -253,7 +253,7 @@ def test_waiting_for_a_cpu_makes_a_cause_of_times_alone_unsure(tmp_path: pathlib
     loaded = of_folder(tmp_path)
     assert not re.search(r"\bthe log\b|Darshan", str(loaded))  # the user has none
     (one,) = loaded["findings"]
-    assert one["title"] == sure["title"] and "confidence low: " in one["evidence"][0] and " 8 s" in one["evidence"][0]
+    assert one["title"] == sure["title"] and "confidence low. " in one["evidence"][0] and " 8 s" in one["evidence"][0]
     assert "possibly " in loaded["sentence"] and " 73 % " in loaded["sentence"]
     assert " 73 % " not in quiet["sentence"]
     assert sum("8 s of 11 s (73 %)" in notice for notice in loaded["notices"]) == 1
