@@ -214,6 +214,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/service/mpiox_service_join.c
     csrc/iod/service/mpiox_service_patience.c
     csrc/iod/service/mpiox_service_plan.c
+    csrc/iod/service/mpiox_service_process.c
     csrc/iod/service/mpiox_service_settings.c
     csrc/iod/service/mpiox_service_spawn.c
     csrc/iod/service/mpiox_service_starting.c

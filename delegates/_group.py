@@ -42,7 +42,7 @@ class Group:
     Attributes
     ----------
     id : name of the service in ``mpiio-ext delegates status`` (key ``group``).
-    mode : "spawn", "split" or "thread".
+    mode : "spawn", "split", "process" or "thread".
     reason : why it was started so.
     delegates : in the order of their indices.
     """

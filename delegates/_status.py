@@ -106,7 +106,7 @@ class DelegateStatus:
     ----------
     group : name of the service, which is the job's delegates; "" when it has none.
     delegate, delegates : its index in the service, and how many there are.
-    mode : "spawn", "split" or "thread"; "" when it is not known.
+    mode : "spawn", "split", "process" or "thread"; "" when it is not known.
     kept : the file that holds its cache, where that has a name; else "".
     host, pid : where it runs. In thread mode the process is a rank of the program.
     state : "starting", "serving", "ended", "dead", "rescued".

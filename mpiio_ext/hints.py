@@ -282,7 +282,7 @@ class Hints:
     striping_factor : number of I/O servers; -1 for all, of a file that is made.
     start_iodevice : server of the first stripe of a file that is made.
     delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
-    delegate_mode : "spawn", "split", "thread" or "auto": how they are started.
+    delegate_mode : "spawn", "split", "process", "thread" or "auto": how they are started.
     delegate_ack : where bytes are when a write returns: "memory", "replica" or "disk".
     delegate_cache : memory of one delegate, bytes or text with a suffix.
     delegate_cache_dir : folders on disks of the node that hold the caches.

@@ -322,7 +322,7 @@ class _Bench(LazyGroup):
 )
 @click.option(
     "--delegate-mode",
-    type=click.Choice(["spawn", "split", "thread", "auto"]),
+    type=click.Choice(["spawn", "split", "process", "thread", "auto"]),
     default="spawn",
     help="How they are started.",
 )

@@ -149,13 +149,13 @@ def _spawn(seen: _Seen) -> Finding:
     key, refused = "mpi.spawn", seen.get("spawn_refused")
     if refused:
         text = f"not tried, because this library spawns no delegates here: {refused}"
-        advice = "I/O delegates become threads of the ranks; mpiox_delegate_mode=thread requests them directly"
+        advice = "I/O delegates become processes that ranks start; mpiox_delegate_mode=process requests them directly"
         return warn(key, text, advice, works=None, refused=refused)
     if seen.get("spawned"):
         return good(key, "MPI_Comm_spawn works, and this library spawns delegates here", works=True, refused="")
     # MPICH's error strings are a stack of calls, one a line: the innermost names the reason.
     reason = last_line(str(seen.get("spawn_error") or seen.answer.reason() or "it has not returned"))
-    advice = "I/O delegates then need mpiox_delegate_mode=thread"
+    advice = "I/O delegates then need mpiox_delegate_mode=process"
     if "unable to reach each other" in seen.answer.output:
         advice += "; Open MPI connects to what it spawns by TCP, and there is no network interface but the loopback"
     elif "SLURM_JOB_ID" in os.environ:

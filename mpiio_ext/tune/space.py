@@ -239,7 +239,7 @@ def _parameters(usage: Usage, options: Options, ways: tuple[str, ...]) -> list[t
         ("mpiox_stripe_size_io", ("automatic", "enable"), exchanged),
         ("mpiox_storage", ("auto", "posix", "io_uring"), own),
         ("mpiox_delegates", _delegates(usage.ranks), delegates),
-        ("mpiox_delegate_mode", ("spawn", "thread"), delegates),
+        ("mpiox_delegate_mode", ("spawn", "process"), delegates),
         ("mpiox_delegate_cache", _sizes(16 * _KIB * _KIB, 256 * _KIB * _KIB), delegates),
         ("mpiox_delegate_page", ("0", *_sizes(64 * _KIB, 4096 * _KIB)), delegates),
         ("mpiox_delegate_bypass", ("0", *_sizes(256 * _KIB, 4096 * _KIB)), delegates),

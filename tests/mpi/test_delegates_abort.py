@@ -19,7 +19,7 @@ def byte_at(position: int) -> int:
     return 1 + (mixed >> 40) % 255
 
 
-@pytest.mark.parametrize("mode", ["thread", "spawn"])
+@pytest.mark.parametrize("mode", ["thread", "process", "spawn"])
 @pytest.mark.parametrize(("ranks", "delegates"), [(1, 1), (3, 2)])
 def test_nothing_acknowledged_is_lost(tmp_path: pathlib.Path, mode: str, ranks: int, delegates: int) -> None:
     """The highest rank aborts; in thread mode the lowest ones host the delegates."""

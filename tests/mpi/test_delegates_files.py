@@ -253,7 +253,7 @@ mode = MPI.MODE_CREATE | MPI.MODE_RDWR
 asked = MPI.Info.Create({"mpiox_delegates": "1", "mpiox_delegate_mode": "split"})
 first = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], mode, asked)
 in_force = first.Get_info()
-assert in_force.Get("mpiox_delegate_mode") == "thread"
+assert in_force.Get("mpiox_delegate_mode") == "process"
 second = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1] + ".2", mode, in_force)
 second.Close()
 first.Close()
@@ -261,9 +261,9 @@ first.Close()
 
 
 def test_settings_in_force_are_none_that_come_too_late(tmp_path: pathlib.Path) -> None:
-    """HDF5 and PnetCDF open another file with the info object of the first, whose delegates became threads."""
+    """HDF5 and PnetCDF open another file with the info object of the first, whose delegates ranks have started."""
     launch = python_run(["-c", REOPENED, tmp_path / "file"], 2, timeout_s=120)
-    assert "mode thread is in force" in launch.stderr, launch.describe()
+    assert "mode process is in force" in launch.stderr, launch.describe()
     assert "not in force" not in launch.stderr, launch.describe()
 
 

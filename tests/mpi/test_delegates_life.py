@@ -70,7 +70,7 @@ def nodes_of(launch: Launch) -> list[int]:
 # ---- starting and ending ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 @pytest.mark.parametrize(
     ("ranks", "per_node", "delegates", "nodes"),
     [
@@ -93,7 +93,7 @@ def test_modes(
     assert not shared_memory() - before
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread", "auto"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread", "auto"])
 def test_started_by_the_first_file(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """A hint for some files only: nothing starts before one of them is opened by all ranks."""
     env = {"MPIOX_HINTS": f"*/file:mpiox_delegates=2,*/file:mpiox_delegate_mode={mode}"}
@@ -103,7 +103,7 @@ def test_started_by_the_first_file(extension: str, tmp_path: pathlib.Path, mode:
     assert "delegates 0 mode none" in idle.stdout, idle.describe()
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 def test_files_of_parts(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """Once they are there, files of parts of the ranks use them, too."""
     launch = life(tmp_path, 4, hints(mode) | {"MPIOX_STATS": "1"}, "two")
@@ -111,7 +111,7 @@ def test_files_of_parts(extension: str, tmp_path: pathlib.Path, mode: str) -> No
     assert "delegated_writes" in launch.stderr, launch.describe()
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 def test_hdf5_file_that_is_never_closed(extension: str, parallel_h5py: None, tmp_path: pathlib.Path, mode: str) -> None:
     """HDF5 closes it inside MPI_Finalize: the delegates are still there."""
     name = tmp_path / "data.h5"
@@ -177,14 +177,14 @@ def bare_library(tmp_path: pathlib.Path) -> str:
     return str(shutil.copy(str(library_path()), folder))
 
 
-@pytest.mark.parametrize("mode", ["spawn", "auto", "split"])
+@pytest.mark.parametrize("mode", ["spawn", "auto", "split", "process"])
 def test_without_the_executable(extension: str, tmp_path: pathlib.Path, bare_library: str, mode: str) -> None:
     """Threads take its place; a line says so, unless the choice was left to the library."""
     launch = life(tmp_path, 2, hints(mode) | {"LD_PRELOAD": bare_library}, "opened", preload=False)
     assert mode_of(launch) == "thread", launch.describe()
     said = re.findall(r"^mpiio_ext: .*", launch.stderr, re.M)
     assert len(said) == (mode != "auto"), launch.describe()
-    assert f"reason no {'split' if mode == 'split' else 'spawn'}: " in launch.stdout, launch.describe()
+    assert f"reason no {'spawn' if mode == 'auto' else mode}: " in launch.stdout, launch.describe()
     assert all("mode thread is in force" in line for line in said)
 
 
@@ -194,11 +194,11 @@ def test_without_a_launcher(extension: str, tmp_path: pathlib.Path) -> None:
     env = base_environment() | hints("spawn") | {"LD_PRELOAD": str(library_path())}
     launch = run_bounded(program, env=env, timeout_s=60)
     assert failed_checks(launch.stdout, 5) == set(), launch.describe()
-    assert mode_of(launch) == "thread"
+    assert mode_of(launch) == "process"
     assert "the program was not started by mp" in launch.stderr, launch.describe()
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 def test_impossible_settings(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """A cache that holds no page: no mode can do that; files are accessed without delegates. What it takes is said."""
     launch = life(tmp_path, 3, hints(mode, more=":mpiox_delegate_cache=20k"), "end")
@@ -229,7 +229,7 @@ def test_strange_settings(extension: str, tmp_path: pathlib.Path) -> None:
 def test_hosts_that_are_none(extension: str, tmp_path: pathlib.Path) -> None:
     """A host that the launcher cannot know would end the job: it is refused before."""
     launch = life(tmp_path, 2, hints("spawn", more=":mpiox_delegate_hosts=no-such-host.invalid"), "end")
-    assert mode_of(launch) == "thread", launch.describe()
+    assert mode_of(launch) == "process", launch.describe()
     assert "mpiox_delegate_hosts" in launch.stderr, launch.describe()
 
 
@@ -283,7 +283,7 @@ def with_children(run: Callable[[float], Launch]) -> Launch:
     return launch
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 def test_program_with_children(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """Its children find their slots, start no delegates themselves, and are spoken to as ever."""
     launch = with_children(lambda limit_s: life(tmp_path, 2, hints(mode), "children", check=False, limit_s=limit_s))
@@ -318,7 +318,7 @@ def job(tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str
     return processes.job(command, tmp_path / "log", env)
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 @pytest.mark.parametrize(("way", "ranks", "victim"), [("abort", 3, 1), ("kill", 3, 2), ("kill", 4, 0)])
 def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: str, ranks: int, victim: int) -> None:
     """MPI_Abort, and SIGKILL of a rank: the job ends, and its delegates with it."""
@@ -330,7 +330,7 @@ def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: s
     assert not shared_memory() - before
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 def test_killed_launcher(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """SIGKILL of mpirun: nothing stays, though nobody can end the delegates."""
     before = shared_memory()

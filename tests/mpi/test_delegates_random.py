@@ -11,6 +11,7 @@ import pytest
 
 from support import fuzz
 from support.random_delegates import Run, drawn, play
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 240.0
@@ -29,7 +30,7 @@ def check(run: Run, folder: pathlib.Path) -> bool:
     return bool(outcome.killed)
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "thread", *slow("process")])
 @pytest.mark.parametrize("bypass", ["0", "512"])
 def test_a_cache_of_many_pages(tmp_path: pathlib.Path, mode: str, bypass: str) -> None:
     """16,000 pages in each cache, and more requests than one word of its ring's summary stands for."""

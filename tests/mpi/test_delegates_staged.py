@@ -41,12 +41,17 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 WAYS = [
     ("spawn", 0, "memory", 0),
     ("thread", 1, "memory", 0),
+    ("process", 1, "memory", 0),
     ("spawn", 1, "replica", 0),
     ("spawn", 0, "memory", 3),
     ("spawn", 1, "replica", 4),
 ]
 MORE_WAYS = slow(
-    ("spawn", 2, "memory", 0), ("thread", 0, "memory", 0), ("thread", 1, "replica", 0), ("thread", 1, "memory", 3)
+    ("spawn", 2, "memory", 0),
+    ("process", 2, "replica", 3),
+    ("thread", 0, "memory", 0),
+    ("thread", 1, "replica", 0),
+    ("thread", 1, "memory", 3),
 )
 
 

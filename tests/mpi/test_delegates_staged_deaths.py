@@ -147,6 +147,13 @@ def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str, parts: st
     assert recovered > 0 or who != "everything"
 
 
+@pytest.mark.parametrize("who", ["rank", "both", *slow("delegate", "launcher", "everything")])
+def test_what_ranks_have_started_outlives_them(tmp_path: pathlib.Path, who: str) -> None:
+    """In mode process, which launchers that cannot spawn get: nothing is left for `recover` when ranks are killed."""
+    recovered = die(tmp_path, who, 1, "mpiox_delegate_mode=process:")
+    assert recovered == 0 or who in ("both", "everything")
+
+
 AFTER = """
     import pathlib, sys, time
     import numpy as np

@@ -158,7 +158,7 @@ def test_delegates_are_a_way_of_their_own(ranks: int, numbers: list[str]) -> Non
     space = space_of(Usage(ranks=ranks))
     below = {item.hint: item.values for item in space.below("delegates")}
     assert list(below["mpiox_delegates"]) == numbers
-    assert below["mpiox_delegate_mode"] == ("spawn", "thread")
+    assert below["mpiox_delegate_mode"] == ("spawn", "process")
     assert "romio_ds_write" not in below and "ind_wr_buffer_size" not in below
     assert not any(
         name.startswith("mpiox_delegate")

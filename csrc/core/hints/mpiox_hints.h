@@ -65,6 +65,7 @@ typedef enum mpiox_delegate_start {
     MPIOX_START_AUTO = 0,
     MPIOX_START_SPAWN,
     MPIOX_START_SPLIT,
+    MPIOX_START_PROCESS,
     MPIOX_START_THREAD
 } mpiox_delegate_start;
 

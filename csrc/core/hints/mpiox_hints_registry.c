@@ -53,11 +53,9 @@ static const choice coherence_words[] = {{"auto", MPIOX_COHERENCE_AUTO},
                                          {"refresh", MPIOX_COHERENCE_REFRESH},
                                          {"native", MPIOX_COHERENCE_NATIVE},
                                          {NULL, 0}};
-static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
-                                     {"split", MPIOX_START_SPLIT},
-                                     {"thread", MPIOX_START_THREAD},
-                                     {"auto", MPIOX_START_AUTO},
-                                     {NULL, 0}};
+static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},     {"split", MPIOX_START_SPLIT},
+                                     {"process", MPIOX_START_PROCESS}, {"thread", MPIOX_START_THREAD},
+                                     {"auto", MPIOX_START_AUTO},       {NULL, 0}};
 static const choice ack_words[] = {
     {"memory", MPIOX_ACK_MEMORY}, {"replica", MPIOX_ACK_REPLICA}, {"disk", MPIOX_ACK_DISK}, {NULL, 0}};
 static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo", MPIOX_ORDER_FIFO},
@@ -225,8 +223,9 @@ static const mpiox_hint_spec specs[] = {
     TEXT("mpiox_delegates", delegates, "text", "n | n% of the ranks, 1% to 100% | per_node=n; n up to 576",
          is_delegates, "0",
          "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none"),
-    CHOICE("mpiox_delegate_mode", delegate_mode, start_words, "spawn | split | thread | auto", "spawn",
-           "delegates are spawned processes, ranks of the program's own launch, or threads of its ranks"),
+    CHOICE("mpiox_delegate_mode", delegate_mode, start_words, "spawn | split | process | thread | auto", "spawn",
+           "delegates are processes that MPI spawns, ranks of the program's own launch, or processes or threads that "
+           "ranks start"),
     CHOICE("mpiox_delegate_ack", delegate_ack, ack_words, "memory | replica | disk", "memory",
            "where bytes are when a write returns: in a delegate, in two, or on stable storage"),
     SIZE("mpiox_delegate_cache", delegate_cache, 0, "", 1, t, "67108864",

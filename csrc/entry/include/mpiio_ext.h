@@ -223,7 +223,8 @@ const char *mpiio_ext_delegates_counter_meaning(int index);
 int mpiio_ext_delegates_ping(int delegate, int count, double *seconds);
 
 /* The delegates of this process's own job: how many there are (0: none), how they were started ("none", "spawn",
- * "split", "thread"), why so or why there are none, and the service's name (in the status the key `group`). Local. */
+ * "split", "process", "thread"), why so or why there are none, and the service's name (in the status the key `group`).
+ * Local. */
 int mpiio_ext_group_count(void);
 const char *mpiio_ext_group_mode(void);
 const char *mpiio_ext_group_reason(void);

@@ -243,7 +243,7 @@ typedef struct mpiox_cache_header {
     int32_t delegate, delegates; /* which one of how many */
     int64_t pid;
     char host[64];
-    char service[64], mode[16]; /* for the status: which job's delegates; "spawn", "split", "thread" */
+    char service[64], mode[16]; /* for the status: which job's delegates; "spawn", "split", "process", "thread" */
     char kept[256];       /* absolute name of the segment's file, for a recovery when all are dead; "": it has none */
     bool early;           /* frames are to be touched before they are needed */
     _Atomic int32_t torn; /* mpiox_cache_tear */

@@ -22,6 +22,7 @@
 #include "mpiox_service_split.h"
 #include "mpiox_service_join.h"
 #include "mpiox_service_plan.h"
+#include "mpiox_service_process.h"
 #include "mpiox_service_spawn.h"
 #include "mpiox_service_starting.h"
 #include "mpiox_service_thread.h"
@@ -78,7 +79,7 @@ const char *mpiox_service_reason(void)
 
 const char *mpiox_service_mode_name(mpiox_service_mode mode)
 {
-    static const char *const names[] = {"none", "spawn", "split", "thread"};
+    static const char *const names[] = {"none", "spawn", "split", "process", "thread"};
 
     return names[mode];
 }
@@ -105,6 +106,28 @@ static int join(const mpiox_service_plan *plan, const mpiox_announcement *announ
     return code;
 }
 
+/* On ranks that go on; in a split the others call start_own(). Collective over plan->topology. */
+static int join_hosted(const mpiox_service_plan *plan, mpiox_announcement *announced, mpiox_error *error)
+{
+    const int code = mpiox_announcements_gather(plan->topology, announced, plan->count);
+
+    return code == MPIOX_OK ? join(plan, announced, error) : code;
+}
+
+static int try_processes(const mpiox_service_plan *plan, mpiox_announcement *announced, mpiox_error *error)
+{
+    int code;
+
+    mpiox_service_starting_for("the process of a delegate has not answered");
+    mpiox_service_process_start(plan, announced);
+    mpiox_service_starting_for(NULL);
+    code = join_hosted(plan, announced, error);
+    mpiox_service_process_release(code == MPIOX_OK);
+    if (code != MPIOX_OK)
+        mpiox_service_process_await();
+    return code;
+}
+
 static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *announced, mpiox_error *error)
 {
     int code;
@@ -112,9 +135,7 @@ static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *annou
     mpiox_service_starting_for("its thread has not started one");
     mpiox_service_thread_start(plan, announced);
     mpiox_service_starting_for(NULL);
-    code = mpiox_announcements_gather(plan->topology, announced, plan->count);
-    if (code == MPIOX_OK)
-        code = join(plan, announced, error);
+    code = join_hosted(plan, announced, error);
     if (code == MPIOX_OK)
         mpiox_service_thread_seal();
     else
@@ -203,9 +224,11 @@ static int try_mode(const mpiox_service_plan *plan, const mpiox_hints *hints, mp
     mpiox_error error;
     mpiox_announcement *announced = allocate(plan, &error);
 
-    if (announced != NULL)
-        error.code = mode == MPIOX_SERVICE_THREAD ? try_threads(plan, announced, &error)
-                                                  : try_spawn(plan, hints->delegate_hosts, announced, &error);
+    if (announced != NULL && mode == MPIOX_SERVICE_SPAWN)
+        error.code = try_spawn(plan, hints->delegate_hosts, announced, &error);
+    else if (announced != NULL)
+        error.code = mode == MPIOX_SERVICE_PROCESS ? try_processes(plan, announced, &error)
+                                                   : try_threads(plan, announced, &error);
     conclude(plan, mode, announced, &error);
     free(announced);
     return error.code;
@@ -219,7 +242,7 @@ typedef struct opening_word { /* rank 0's message to the others */
 } opening_word;
 
 typedef struct mode_list {       /* and then */
-    mpiox_service_mode modes[3]; /* to be tried in this order; the last is MPIOX_SERVICE_NONE */
+    mpiox_service_mode modes[4]; /* to be tried in this order; the last is MPIOX_SERVICE_NONE */
     char reason[160];
 } mode_list;
 
@@ -236,21 +259,26 @@ static void warn(int rank, const char *reason, mpiox_service_mode instead)
 /* The modes to be tried, in this order. Rank 0. */
 static void choose_modes(mpiox_delegate_start wanted, mode_list *list)
 {
-    const char *refusal = wanted == MPIOX_START_SPAWN || wanted == MPIOX_START_AUTO ? mpiox_service_spawn_refusal()
-                                                                                    : NULL;
+    static const char *const names[] = {"spawn", "spawn", "split", "process", "thread"};
+    const bool spawns = wanted == MPIOX_START_SPAWN || wanted == MPIOX_START_AUTO;
+    const char *process_refusal = mpiox_service_process_refusal(), *refusal = NULL;
     int n = 0;
 
     if (wanted == MPIOX_START_SPLIT)
         refusal = "a program does so itself, by mpiio_ext_group_split()";
-    else if (wanted != MPIOX_START_THREAD && refusal == NULL)
+    else if (wanted != MPIOX_START_THREAD)
+        refusal = spawns ? mpiox_service_spawn_refusal() : process_refusal;
+    if (spawns && refusal == NULL)
         list->modes[n++] = MPIOX_SERVICE_SPAWN;
+    if (wanted != MPIOX_START_THREAD && process_refusal == NULL)
+        list->modes[n++] = MPIOX_SERVICE_PROCESS;
     list->modes[n++] = MPIOX_SERVICE_THREAD;
     list->modes[n] = MPIOX_SERVICE_NONE;
     if (refusal == NULL)
         return;
-    snprintf(list->reason, sizeof list->reason, "no %s: %s", wanted == MPIOX_START_SPLIT ? "split" : "spawn", refusal);
+    snprintf(list->reason, sizeof list->reason, "no %s: %s", names[wanted], refusal);
     if (wanted != MPIOX_START_AUTO)
-        warn(0, list->reason, MPIOX_SERVICE_THREAD);
+        warn(0, list->reason, list->modes[0]);
 }
 
 /* False: nothing can be started with these settings. The same on all ranks. */
@@ -468,14 +496,6 @@ void mpiox_service_init(void)
 
 /* ---- split ------------------------------------------------------------------------------------------------------- */
 
-/* On the ranks that go on. Collective over plan->topology, whose other ranks call start_own(). */
-static int join_split(const mpiox_service_plan *plan, mpiox_announcement *announced, mpiox_error *error)
-{
-    const int code = mpiox_announcements_gather(plan->topology, announced, plan->count);
-
-    return code == MPIOX_OK ? join(plan, announced, error) : code;
-}
-
 /* On a rank that serves. */
 static int start_own(const mpiox_service_plan *plan, int32_t index, mpiox_announcement *announced, mpiox_error *error)
 {
@@ -519,7 +539,8 @@ static bool split_on(mpiox_topology *topology, const mpiox_hints *hints)
         error.code = mpiox_topology_agree_error(topology, &mine);
         if (error.code == MPIOX_OK) {
             index = index_of(ranks, plan.count, topology->rank);
-            error.code = index >= 0 ? start_own(&plan, index, announced, &error) : join_split(&plan, announced, &error);
+            error.code = index >= 0 ? start_own(&plan, index, announced, &error)
+                                    : join_hosted(&plan, announced, &error);
         }
     }
     conclude(&plan, MPIOX_SERVICE_SPLIT, announced, &error);
@@ -614,5 +635,7 @@ void mpiox_service_finalize(void)
     mpiox_service_leave();
     if (own.mode == MPIOX_SERVICE_THREAD)
         mpiox_service_thread_await();
+    if (own.mode == MPIOX_SERVICE_PROCESS)
+        mpiox_service_process_await();
     snprintf(own.reason, sizeof own.reason, "MPI_Finalize has begun");
 }

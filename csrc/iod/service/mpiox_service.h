@@ -36,6 +36,7 @@ typedef enum mpiox_service_mode {
     MPIOX_SERVICE_NONE = 0,
     MPIOX_SERVICE_SPAWN,
     MPIOX_SERVICE_SPLIT,
+    MPIOX_SERVICE_PROCESS,
     MPIOX_SERVICE_THREAD
 } mpiox_service_mode;
 

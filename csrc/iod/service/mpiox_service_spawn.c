@@ -13,6 +13,7 @@
 #include "mpiox_process_child.h"
 #include "mpiox_service_check.h"
 #include "mpiox_service_heap.h"
+#include "mpiox_service_process.h"
 #include "mpiox_service_starting.h"
 
 static const double leaving_s = 5; /* limit on the exit of spawned processes */
@@ -22,17 +23,9 @@ enum { HOST_BYTES = 64, TAG_TEXT = 1 };
 
 const char *mpiox_service_spawn_refusal(void)
 {
-    static char missing[160];
-    char path[PATH_MAX];
     const char *reason;
-    mpiox_error error;
 
-    if (mpiox_service_check_launcher(&reason) == MPIOX_LAUNCHER_NONE)
-        return reason;
-    if (mpiox_process_executable(path, sizeof path, &error) == MPIOX_OK)
-        return NULL;
-    snprintf(missing, sizeof missing, "bin/mpiio-ext-delegate is missing beside the library");
-    return missing;
+    return mpiox_service_check_launcher(&reason) == MPIOX_LAUNCHER_NONE ? reason : mpiox_service_process_refusal();
 }
 
 /* ---- hosts ------------------------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
 )
 @click.option(
     "--delegate-mode",
-    type=click.Choice(["spawn", "thread"]),
+    type=click.Choice(["spawn", "process", "thread"]),
     default="thread",
     help="How delegates are started; threads of the ranks need no further processors.",
 )

@@ -558,7 +558,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 )
 @click.option(
     "--delegate-mode",
-    type=click.Choice(["spawn", "thread", "auto"]),
+    type=click.Choice(["spawn", "process", "thread", "auto"]),
     default="spawn",
     show_default=True,
     help="How delegates are started.",

@@ -138,7 +138,7 @@ class _Asked:
 )
 @click.option(
     "--delegate-mode",
-    type=click.Choice(["spawn", "split", "thread", "auto"]),
+    type=click.Choice(["spawn", "split", "process", "thread", "auto"]),
     default="spawn",
     help="How delegates are started.",
 )
