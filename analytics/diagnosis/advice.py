@@ -11,19 +11,19 @@ from mpiio_ext.analytics.diagnosis.model import Advice
 
 #: Find out what helps instead of guessing.
 MEASURE = Advice(
-    "Let the tuner find hints for this program, and check them against the MPI library alone.",
+    "Let the tuner search for hints for this program, and measure their effect.",
     "mpiio-ext tune -- mpirun -n RANKS PROGRAM",
     "docs/howto/find-hints.md",
 )
 #: Small independent pieces.
 DELEGATES = Advice(
-    "Small independent accesses: let delegates collect them, without changing the program.",
+    "Without changing the program: let delegates, processes beside the ranks, collect the small independent accesses.",
     "mpirun -n RANKS mpiio-ext run -H mpiox_delegates=per_node=1 -- PROGRAM",
     "docs/explanation/delegates.md",
 )
 #: Collective calls that aggregators carry out with a small buffer.
 LARGER_ROUNDS = Advice(
-    "Give aggregators a larger buffer: a request, and a round of the exchange, has at most the bytes of the buffer.",
+    "Give aggregators a larger buffer: no request, and no round of the exchange, is larger than the buffer.",
     "mpiio-ext run -H cb_buffer_size=16777216 -- PROGRAM",
     "docs/howto/hints.md",
 )
@@ -46,7 +46,7 @@ NO_FILL = Advice(
 #: Read-modify-write.
 NO_SIEVING = (
     Advice(
-        "Let this library carry out the calls: it writes pieces as they are, and never reads in order to write.",
+        "Let mpiio_ext carry out the calls: it writes pieces as they are, and never reads in order to write.",
         "mpirun -n RANKS mpiio-ext run -- PROGRAM",
         "docs/reference/rules.md",
     ),
@@ -183,8 +183,8 @@ def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
     if flushed:
         return Advice("Flush when a step is done, not after each piece (fflush, setvbuf with _IONBF or _IOLBF).")
     return Advice(
-        "Put many values together in memory (an array, a line buffer) and pass them to one fwrite or fread; or"
-        " write binary data instead of text."
+        "Collect many values in memory (an array, a line buffer), and write or read them with one fwrite or fread. Or"
+        " use binary data instead of text."
     )
 
 

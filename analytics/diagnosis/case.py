@@ -107,7 +107,7 @@ class Case:
             of_all = float(called[self.complete].sum())  # calls on several files at once are one time
             wall = (seen.wall.get(self.write, 0.0) if seen is not None else 0.0) + float(self.syncing.sum())
             called[self.complete] *= wall / of_all if 0 < wall < of_all else 1.0
-            return "time in which any rank is in a call (DXT)", called
+            return "time in which at least one rank is in a read or write (DXT)", called
         moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
         if seen is not None and moving > 0:
             inside = np.maximum(self.in_all_requests, self.in_mpi)  # calls may move no bytes

@@ -72,10 +72,10 @@ def _jumping(case: Case) -> Finding | None:
     between = bool((case.together & ~together)[chosen].all())
     locks = between and case.write and mean > limits.tiny_bytes  # of smaller ones the calls cost more
     place = _place(case, ordered, forward, bool(together[chosen].all()))
-    alternating = f"{_ALTERNATING.format(direction)}{_LOCKED * locks},"
-    place = place or (
-        ", with gaps between them," if _leaves_gaps(case, chosen) else alternating if between else _SCATTERED
-    )
+    gaps, behind = _leaves_gaps(case, chosen), ""
+    if between and not (place or gaps):
+        behind = f"{_ALTERNATING.format(direction)}{_LOCKED * locks}"
+    place = place or (", with gaps between them," if gaps else "" if behind else _SCATTERED)
     given = case.total("mpiio_bytes_written" if case.write else "mpiio_bytes_read", chosen)
     by_each &= requests <= 1.1 * collective and abs(given - mean * requests) <= 0.1 * given  # each request is a call
     kind = "independent " if alone else "collective " if collective > 0 else ""
@@ -85,7 +85,7 @@ def _jumping(case: Case) -> Finding | None:
     once = [say.read_once(again=True, alone=case.lonely)] if (over := _read_again(case, chosen)) else []
     return case.finding(
         SMALL_REQUESTS,
-        what=f"{small}{which}{_at(case, chosen)}{over}",
+        what=f"{small}{which}{_at(case, chosen)}{behind}{over}",
         time=time,
         confidence="high" if tiny else "medium",
         reason=_known(large, by_each, locks),
@@ -103,7 +103,7 @@ def _read_again(case: Case, chosen: Flags) -> str:
     if case.write or not read >= max(case.limits.again * ends, case.limits.one_rank_bytes):
         return ""
     moved, there = (worded(case.value(each), "B") for each in (read, ends))
-    return f": {moved} of {there}, each byte {worded(case.value(read / ends), 'ratio')} on average"
+    return f"; the ranks read {moved} from {there} of the file, each byte {worded(case.value(read / ends), 'ratio')}"
 
 
 def _updates(case: Case) -> Flags:
@@ -151,7 +151,7 @@ def _advice(case: Case, chosen: Flags, alone: bool, calls: float, forward: float
 
 
 #: Where small requests are that go from front to back, if ranks alternate; and writes that may wait for locks.
-_ALTERNATING, _LOCKED = ", which alternate with {}s of other ranks", " and may wait for file-system locks"
+_ALTERNATING, _LOCKED = ", between {}s of other ranks", ", and may wait for file-system locks"
 _SCATTERED = " at scattered offsets"
 #: Collective calls of which each is a request.
 _BY_EACH = ", which each rank carries out by itself, without collective buffering,"
@@ -267,7 +267,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
     return case.finding(
         SMALL_REQUESTS,
         what=f"{sized(case.value(mean), files.direction + 's')}{' through the C library' * (not posix)}"
-        f"{', each of them flushed,' * flushed}{_at(case, chosen)}, one by one",
+        f"{', each of them flushed,' * flushed}{_at(case, chosen)}",
         title=(
             f"Tiny pieces are {verb} {through}, {amount_text(case.value(mean)) if sure else 'most of 1 KiB or less'} a"
             f" call{why}."
@@ -365,12 +365,13 @@ def in_small_rounds(case: Case) -> Finding | None:
         SMALL_REQUESTS,
         what=f"collective {files.direction}s{case.at(chosen)} carried out in rounds of"
         f" {size_text(case.value(size))} (cb_buffer_size)",
-        title=f"Collective calls are carried out in small rounds: requests of {size_text(case.value(size))} for"
-        f" calls of {amount_text(case.value(moved / calls))} (cb_buffer_size).",
+        title=f"Collective calls are carried out in small rounds: calls of {amount_text(case.value(moved / calls))}"
+        f" become requests of {size_text(case.value(size))}.",
         time=time,
         confidence="high" if sure else "medium",
         reason=(
-            "requests of an aggregator are small, and follow one another; the log does not have the size of its buffer"
+            "requests of an aggregator are small, and come one after the other; the log does not have the size of the"
+            " aggregators' buffer"
         ),
         evidence=[
             *case.evidence("mean request", size, "B", exact=True),
@@ -474,7 +475,7 @@ SMALL_REQUESTS = Cause(
     ),
     sentences=(
         "at random places",
-        "which alternate with",
+        "s of other ranks",
         "at scattered offsets",
         "with gaps between them",
         "none at a higher offset than the one before",

@@ -238,6 +238,7 @@ def late_rank(case: Case) -> Finding | None:
         to_open = to_open if who == row.late_rank else 0.0
         return case.finding(
             LATE_RANK,
+            title=_title(case, place, row.late_rank, most=row.late_share < _ONE),
             what=_in_calls(case, place, row.late_rank, most=row.late_share < _ONE),
             time=lost + to_open,
             confidence="high",
@@ -250,7 +251,7 @@ def late_rank(case: Case) -> Finding | None:
                     else []
                 ),
                 *case.evidence("time of an average rank in these calls", inside, "s"),
-                *case.evidence("time in which any rank is in a request", row.wall, "s"),
+                *case.evidence("time in which at least one rank is in a request", row.wall, "s"),
             ],
             advice=[say.come_together(row.late_rank)],
             chosen=_one(case, place),
@@ -285,6 +286,7 @@ def late_to_open(case: Case) -> Finding | None:
         return None
     return case.finding(
         LATE_RANK,
+        title=_title_to_open(case, place, late),
         what=_to_open(case, place, late),
         time=waits + again,
         confidence="high",
@@ -321,6 +323,7 @@ def _early_to_open(case: Case) -> Finding | None:
             continue
         return case.finding(
             LATE_RANK,
+            title=_title_to_open(case, place, calls.first),
             what=_to_open(case, place, calls.first),
             time=lost,
             confidence="medium",
@@ -367,6 +370,7 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
             continue
         return case.finding(
             LATE_RANK,
+            title=_title(case, place, calls.first),
             what=_in_calls(case, place, calls.first),
             time=lost,
             confidence="medium",
@@ -386,6 +390,21 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
             by_times=True,
         )
     return None
+
+
+def _title(case: Case, place: int, rank: int, *, most: bool = False) -> str:
+    """Return as a sentence in which collective calls ranks wait, and for whom; `most`: for others, too."""
+    who = (
+        f"ranks wait for late ranks, mostly for rank {rank}"
+        if most
+        else f"the other ranks wait for rank {rank}, which is late"
+    )
+    return f"In collective {case.files.direction}s{case.at(_one(case, place))} {who}."
+
+
+def _title_to_open(case: Case, place: int, rank: int) -> str:
+    """Return as a sentence at the opening or closing of which file ranks wait, and for whom."""
+    return f"The other ranks wait for rank {rank}, which is late{case.at(_one(case, place), 'to open or close')}."
 
 
 def _in_calls(case: Case, place: int, rank: int, *, most: bool = False) -> str:
@@ -409,7 +428,7 @@ LATE_RANK = Cause(
     mechanism="Ranks wait in collective calls for one rank.",
     condition="Each other rank waits for {late} of the time, on average.",
     sure="if DXT has the calls of each rank, or a recording has how long ranks wait at opens",
-    sentences=("Waiting in collective ", "Waiting for rank "),
+    sentences=("ranks wait for ",),
     advice=(Offer(ALWAYS, lambda _: say.come_together(1)),),
     of_opening=True,
     waits=True,
@@ -456,8 +475,8 @@ def exchange(case: Case) -> Finding | None:
     return case.finding(
         EXCHANGE,
         title=(
-            "For most of the time in collective calls no rank is in a request: ranks exchange data, or wait for a late"
-            " rank."
+            "For most of the time in collective calls no rank reads or writes at the file system: ranks exchange data,"
+            " or wait for a late rank."
         ),
         time=float(idle[chosen].sum()),
         confidence="medium",
@@ -481,15 +500,18 @@ EXCHANGE = Cause(
     name="exchange",
     rule=exchange,
     cells=Cells(("exchange", "waiting"), ("MPI-IO",)),
-    phrase=("collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for a late rank"),
+    phrase=(
+        "collective {way}s{at} in which no rank accessed the file system: ranks exchanged data, or waited for a late"
+        " rank"
+    ),
     section="Ranks wait for one another",
     time_is="the time without requests",
     mechanism="Ranks exchange data, or wait for a late rank.",
     condition=(
-        "For half of the time in collective calls no rank is in a request. This part takes half of the time of a rank"
-        " in MPI-IO calls, reads and writes together."
+        "For half of the time in collective calls no rank reads or writes at the file system. This part takes half of"
+        " the time of a rank in MPI-IO calls, reads and writes together."
     ),
-    sentences=("For most of the time in collective calls no rank is in a request",),
+    sentences=("For most of the time in collective calls no rank reads or writes",),
     advice=(Offer(ALWAYS, lambda _: say.come_together()),),
     waits=True,
 )

@@ -33,6 +33,7 @@ from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import LOST, Diagnosis, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.together import LogTime, log_time
 from mpiio_ext.analytics.diagnosis.words import worded
+from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.equations import bandwidth
 from mpiio_ext.analytics.factors.extract import with_jobs
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files
@@ -62,7 +63,7 @@ _BEYOND = {
     "unaligned": ("unaligned", "requests that do not begin at a block", "share"),
     "root_writes": ("root", "bytes that rank 0 wrote", "share"),
     "metadata": ("metadata", "metadata calls, as a share of the time in all calls", "share"),
-    "straggler": ("straggler", "an average rank needs less time than the slowest rank, by", "share"),
+    "straggler": ("straggler", "time that an average rank needs less than the slowest rank", "share"),
     "serialised": ("serialised", "time in which the files do not overlap", "share"),
     "slow_file": ("slow", "time for a byte of the slowest file, over the median of alike files", "ratio"),
     "slow_ost": ("slow", "time for a byte on the slowest OST, over the median of the OSTs", "ratio"),
@@ -252,7 +253,7 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence(f"bytes {verb}", moved, "B"),
         *case.evidence("time from the first access to the last", float((last - first)[0]), "s"),
         *case.evidence("bandwidth from the first access to the last", float(bandwidth([moved], first, last)[0]), "B/s"),
-        *case.evidence("critical time (in which a file is accessed that the run waits for)", case.swept, "s"),
+        *case.evidence("critical time (time in which the run waits for accesses to files)", case.swept, "s"),
         *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
         *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
         *(
@@ -281,10 +282,7 @@ def _not_low(case: Case) -> str:
         return ""
     here, bound = (worded(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
     of = " of distinct bytes" if here != worded(case.value(case.bandwidth), "B/s") else ""
-    return (
-        f"the bandwidth{of} over the {case.of_calling} is {here}, which is not low (low: below {bound},"
-        " --low-bandwidth)"
-    )
+    return f"the bandwidth{of} over the {case.of_calling} is {here}, which is not low (--low-bandwidth: {bound})"
 
 
 def _trivial(case: Case) -> str:
@@ -293,10 +291,10 @@ def _trivial(case: Case) -> str:
     if case.in_all_calls < case.io_time:
         what, spent = "the sum of the times of all ranks in I/O calls", case.in_all_calls
     else:
-        what, spent = "this I/O", case.io_time
+        what, spent = "the time in which files are accessed", case.io_time
     share, time = worded(case.value(spent / case.run_time), "share"), worded(case.value(spent), "s")
     if case.activity is not None and case.activity.lost:
-        return f"{what} is {share} of the run time ({time}) by the records that are left; {LOST}"
+        return f"by the records that are left, {what} is {share} of the run time ({time}); {LOST}"
     return f"{what} is {share} of the run time ({time}), too little to be worth tuning"
 
 
@@ -335,7 +333,8 @@ def _notes(case: Case) -> list[str]:
     lost = case.activity is not None and case.activity.lost
     if idle >= case.limits.gaps and case.calling <= case.time and not lost:
         notes.append(f"For {worded(case.value(idle), 'share')} of the run time no file is read or written.")
-    if case.busy < case.limits.busy:
+    called = case.busiest(case.files.direction) / case.time if case.time > 0 else 0.0  # also on other files
+    if case.busy < case.limits.busy and called < case.limits.busy:
         notes.append(
             f"All ranks together spend at most {worded(case.value(case.busy), 'share')} of the critical time in calls:"
             " the files are open for long, and accessed only now and then. So the critical time shows little about the"
@@ -377,19 +376,22 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             why = f"module {module} has no record of the critical files" if there else f"no module {module} in the log"
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
-            unknown += [f"{name}: {_why_unknown(case, name)}" for name in missing]
+            unknown += [f"{factors()[name].meaning} ({name}): {_why_unknown(case, name)}" for name in missing]
     ranked = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
     several = case.processes > 1
-    if several and np.isnan(case.per_job.get("root_writes", 0.0)) and not ranked[case.files.critical].all():
-        unknown.append("bytes that rank 0 wrote (root_writes): the log has no record of each rank of a shared file")
+    of_one = {"root_writes", "root_reads"} & case.about.keys()
+    if several and np.isnan(case.per_job.get("root_writes", 0.0)) and not (of_one or ranked[case.files.critical].all()):
+        unknown.append("bytes that rank 0 wrote (root_writes): of a shared file, the log has one record for all ranks")
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
     if several and np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append(
-            "times of the fastest and the slowest rank (straggler): the log lacks them for the critical files, or only"
-            " aggregators access these files"
+            "times of the fastest and the slowest rank (straggler): the log lacks these times for the critical files"
+            + (", or only aggregators access these files" if (case.collective & case.files.critical).any() else "")
         )
     if case.activity is not None and case.activity.partial:
-        unknown.append("some times of accesses by rank: DXT ran out of memory, or DXT or HEATMAP is damaged")
+        unknown.append(
+            "when each rank accessed the files, in part: DXT ran out of memory, or DXT or HEATMAP is damaged"
+        )
     unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
         unknown.append(
@@ -421,7 +423,7 @@ def _why_unknown(case: Case, name: str) -> str:
     """Return why a factor is unknown whose module has counters of the critical files."""
     limits = case.limits
     if name != "slow_ost":
-        return "too few of the critical files have the counters"
+        return "the log has the counters of too few critical files"
     likes = int(np.count_nonzero(~np.isnan(alike(case.files))))
     if likes < limits.alike_files:
         files = f"{case.value(likes):.0f} alike file{'' if likes == 1 else 's'}"

@@ -21,11 +21,11 @@ IN_MPIIO = "time of a rank in MPI-IO calls"
 #: Evidence of a size that most requests have, where the mean is no such size, and of the most that they have.
 COMMON_SIZE, MOST_SIZE = "common size of requests", "size of most requests, at most"
 #: What is said beside a time, where a log has lost records.
-LOST = "the log has lost records, and their time is not known"
+LOST = "the log has lost records; the time of the lost calls is not known"
 #: What is said behind too little time, where it is that of a log.
 UNLESS = (
-    ". Darshan logs no locks, removals, failed opens, flushes of mapped memory and, since glibc 2.33, no stat calls:"
-    " `mpiio-ext run --report` measures such calls"
+    ". Darshan does not log locks, removals, failed opens or flushes of mapped memory, nor stat calls with glibc 2.33"
+    " or later. `mpiio-ext run --report` measures all of these calls"
 )
 
 
@@ -227,11 +227,12 @@ class Diagnosis:
         if self.beyond:
             text = (
                 "No cause was found: no known factor explains the time of the critical files."
-                f" These numbers of the whole job are beyond the limits of known factors: {'; '.join(self.beyond)}."
+                " Some numbers of the whole job are beyond their limits, but do not explain this time:"
+                f" {'; '.join(self.beyond)}."
             )
         else:
             text = "No cause was found: all numbers that this analysis checks are within their limits."
-        return f"{text} The list *Unknown* below names numbers that the log lacks." if self.unknown else text
+        return f'{text} The list "Unknown" below names numbers that the log lacks.' if self.unknown else text
 
     def text(self) -> str:
         """Return the diagnosis for people."""
@@ -239,7 +240,7 @@ class Diagnosis:
         out += wrapped(self.conclusion, "")
         out += ["", *(f"  {fact.text()}" for fact in self.facts)]
         if self.critical_files:
-            out += ["", "Critical files, and the part of the critical time that each takes:"]
+            out += ["", "Critical files, with the time that each takes, and its share of the time of all:"]
             out += [f"  {name}: {worded(time.value, 's')} ({time.meaning})" for name, time in self.critical_files]
         for number, finding in enumerate(self.findings, 1):
             out += ["", *finding.lines(number)]

@@ -20,8 +20,10 @@ from mpiio_ext.common.page import document as page_of
 from mpiio_ext.common.units import digits_text, seconds_text, size_text
 
 #: What the first sentences leave to the diagnosis: the limit of a bandwidth, and where a time is known from.
-_LIMIT = re.compile(r" \(low: below [^()]*\)")
-_TIME = re.compile(r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time")
+_LIMIT = re.compile(r" \(--low-bandwidth: [^()]*\)")
+_TIME = re.compile(
+    r"time in which at least one rank is in a read or write \(DXT\)|time in which bytes move \(HEATMAP\)|critical time"
+)
 _PAST = {"read": "reading", "write": "writing"}
 
 
@@ -57,8 +59,7 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
             (
                 _PAST[direction],
                 f"{size_text(row['bandwidth'])}/s from the first to the last access; {speed} over "
-                f"the critical path ({seconds_text(row['critical_time'])}, "
-                f"{row['critical_files']:,.0f} of {row['files']:,.0f} files)",
+                f"the critical path ({seconds_text(row['critical_time'])})",
             )
         )
         if side["own_share"] is not None:

@@ -50,7 +50,7 @@ class Stood:
     ----------
     lines : for a reader, the calls of most ranks first.
     longest_s, longest : the longest that a rank was in a call of I/O, and in which.
-    of_files : name of a file -> seconds in a call on it, of the rank with most of it.
+    of_files : name of a file -> seconds of all ranks in a call on it.
     in_mpiio : a rank was in a call of MPI-IO.
     """
 
@@ -84,7 +84,7 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
             found.setdefault((what, within), {})[head.rank] = spent_s
             if call.within:
                 longest = max(longest, (spent_s, what))
-                of_files[clean(call.file)] = max(of_files.get(clean(call.file), 0.0), spent_s)
+                of_files[clean(call.file)] = of_files.get(clean(call.file), 0.0) + spent_s
         if not calls:
             outside.append(head.rank)
     order = sorted(found.items(), key=lambda item: (-len(item[1]), min(item[1])))

@@ -131,6 +131,7 @@ def table(files: Files, activity: Activity | None, ledger: Ledger) -> list[dict[
         known = activity.rows if activity is not None else {}
         traced = [known.get((row["file_id"], way)) for way in (False, True)]
         each = max(1, row["ranks"] or 1)
+        movers = [each if one is None else len(one.ranks) for one in traced]
         calls = {f"collective_{way}s": row[f"mpiio_coll_{way}s"] or 0 for way in ("read", "write")}
         calls |= {
             f"independent_{way}s": (row[f"mpiio_indep_{way}s"] or 0) + (row[f"mpiio_nb_{way}s"] or 0)
@@ -152,8 +153,8 @@ def table(files: Files, activity: Activity | None, ledger: Ledger) -> list[dict[
                 "mean_write_bytes": _mean(row, "write"),
                 "read_sizes": _sizes(row, "read"),
                 "write_sizes": _sizes(row, "write"),
-                "read_pattern": _pattern("read", row, traced[0], each, own.strided),
-                "write_pattern": _pattern("write", row, traced[1], each, own.strided),
+                "read_pattern": _pattern("read", row, traced[0], movers[0], own.strided),
+                "write_pattern": _pattern("write", row, traced[1], movers[1], own.strided),
                 "time_s": float(time[place]),
                 "opening_s": float(opening[place]),
                 "opens": _opens(row, activity),

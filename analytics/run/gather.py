@@ -68,7 +68,7 @@ DOCTOR = "mpiio-ext doctor -- PROGRAM"
 _WORDS = (
     (" (DXT)", ""),
     (" (HEATMAP)", ""),
-    (", --low-bandwidth)", ")"),
+    ("--low-bandwidth: ", "low: below "),
     ("DXT has", "the recordings have"),
     ("as far as DXT has them", "as far as they are recorded"),
     ("DXT ended early, or is damaged", "The recordings are not complete"),
@@ -76,13 +76,14 @@ _WORDS = (
     ("Darshan counts", "the recordings count"),
     ("the log has", "the recordings have"),
     ("the log does not", "the recordings do not"),
+    ('The list "Unknown" below names', 'The section "What is not known" names'),
     ("the log lacks", "the recordings lack"),
     ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
     (" in the log", " in the recordings"),
     ("the log shows", "the recordings show"),
     ("start of the job", "start of the run"),
     ("known for this job", "known for this run"),
-    ("critical time (in which a file is accessed that the run waits for)", "time in which files are accessed"),
+    ("critical time (time in which the run waits for accesses to files)", "time in which files are accessed"),
     (" of critical files", " of the files that the run waits for"),
     ("no critical file", "no file that the run waits for"),
     ("the critical files", "the files that the run waits for"),
@@ -95,7 +96,7 @@ _NONE_OPENED = (
     " call failed."
 )
 _WITHOUT_MPI = (
-    "No MPI-IO here: no process whose calls were recorded has initialised MPI. This library speeds up only MPI"
+    "No MPI-IO here: no process whose calls were recorded has initialised MPI. mpiio_ext speeds up only MPI"
     " programs, so it changed nothing. The page shows the program's own calls (`mpiio-ext help howto/python-loaders`)"
 )
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
@@ -311,8 +312,8 @@ def _silent(
     if unclosed:
         more = f" and {count_text(len(unclosed) - 1, 'more file')}" if len(unclosed) > 1 else ""
         return [
-            f"The program ended without closing `{unclosed[0]}`{more}: the work of the library is not known, because"
-            " the library reports on a file only when the program closes the file."
+            f"The program ended without closing `{unclosed[0]}`{more}. mpiio_ext reports on a file when the program"
+            " closes the file, so its work on an unclosed file is not known."
         ]
     return [
         "The program made MPI-IO calls, but the library reported on no file. This command shows whether the program"
@@ -425,7 +426,7 @@ def _document(
     )
     diagnosed = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
     documents = [one["document"] for one in diagnosed]
-    rows = _with_other_calls(accessed.table(files, activity, ledger) if len(files) else [], seen, recordings, run_s)
+    rows = _with_other_calls(accessed.table(files, activity, ledger) if len(files) else [], seen, recordings, ledger)
     _tell(rows, files, activity, seen, library.table(statistics))
     mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
     spent = _spent(_times(ledger, files), rows, mapped, shares, given, recordings)
@@ -488,9 +489,9 @@ def _at_end(recordings: _Recorded | None) -> failed.Stood:
 
 
 def _with_other_calls(
-    rows: list[dict[str, Any]], seen: Seen | None, recordings: _Recorded | None, run_s: float
+    rows: list[dict[str, Any]], seen: Seen | None, recordings: _Recorded | None, ledger: Ledger
 ) -> list[dict[str, Any]]:
-    """Return rows of files, those with most time first, with the time of a rank in calls that no counter has.
+    """Return rows of files, those with most time first, with the time of an average rank in calls that no counter has.
 
     Those are calls that had not ended, and those of kinds that Darshan does not count.
     """
@@ -498,7 +499,7 @@ def _with_other_calls(
     at_end = _at_end(recordings)
     for row in rows:
         more = at_end.of_files.get(row["file"], 0.0) + uncounted.get(row["file"], 0.0)
-        row["time_s"] = min(run_s, row["time_s"] + more)
+        row["time_s"] = min(ledger.run_s, row["time_s"] + more / ledger.processes)
     return sorted(rows, key=lambda row: -row["time_s"])
 
 

@@ -30,7 +30,7 @@ _WORDS = {
     "write": ("writes", "to"),
     "meta": ("opens, closes, seeks and queries", "of"),
     "sync": ("syncs", "of"),
-    "lock": ("waiting for locks", "of"),
+    "lock": ("waits for locks", "of"),
     "rename": ("renames", "of"),
     "unlink": ("removals", "of"),
     "mapping": ("mappings into memory", "of"),
@@ -83,6 +83,6 @@ def largest(ledger: Ledger, names: Mapping[int, str], among: Collection[str], ra
         what = sized(mean, what) if same else f"{what} of {size_text(mean)} on average"
     files = [names.get(int(ledger.files[place])) or f"file {ledger.files[place]}" for place in chosen]
     by = "" if ledger.processes == 1 else " by an average rank" if rank is None else f" by rank {rank}"
-    number = f", {count_text(round(float(calls)), 'call')}{by}" if calls >= 1 and cells.exact[chosen].all() else ""
+    number = f" ({count_text(round(float(calls)), 'call')}{by})" if calls >= 1 and cells.exact[chosen].all() else ""
     seconds = Interval(float(least[chosen].sum()), float(most[chosen].sum()))
     return Largest(seconds, f"{what}{where(files, to, among)}{number}")

@@ -244,8 +244,8 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
     said = ""
     if seconds >= _LEAST * spent.io_s:
         verb = "written" if way == "write" else "read"
-        apart = "," if rate.endswith(f" that {way}s") else ""
-        said = f". {amount_text(size)} were {verb}{apart} {rate}{'' if low else ', which is not low'}"
+        fine = "; the bandwidth of all ranks is not low" if spent.processes > 1 else ", which is not low"
+        said = f". {amount_text(size)} were {verb}{rate}{'' if low else fine}"
     first = next(iter(spent.files), None)
     each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
     side_by_side = path_s * MOST <= spent.io_s  # else a rank pauses, or waits where no counter is: maybe for its turn
@@ -258,7 +258,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
     largest = "" if right else _largest(spent, 0.0)
     said += f", in {what} of {mean_text(each)}" if each and low and not largest else ""
     if spent.no_cpu:
-        said += f", while a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
+        said += f". On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
     said += f". {largest[0].upper()}{largest[1:]}" if largest else ""
     said += "; nothing overlaps the program's nonblocking or split calls" if spent.in_vain else ""
     end = f"; nothing {'' if _is_all_seen(spent) else 'found '}to change" if right else ""
@@ -313,12 +313,13 @@ def _moved(one: Document, spent: Spent) -> tuple[float, str, float, bool, str] |
             return None
         rate = amount_text(moved / time.middle) + "/s"
         close = time.most <= _WIDE * time.least  # else the calls may return long before their accesses end
-        wide = f"between {rates[0]} and {rates[1]}" if close else f"{rates[0]} at least"
-        by = f" by a rank that {way}s" if spent.processes > 1 else ""
-        return slowest.middle, f"at {rate if time.narrow else wide}{by}", float(moved), low, way
+        wide = f"between {rates[0]} and {rates[1]}" if close else f"{rates[0]} or more"
+        rate = rate if time.narrow else wide
+        reached = f"; a rank that {way}s reached {rate}" if spent.processes > 1 else f" at {rate}"
+        return slowest.middle, reached, float(moved), low, way
     size = next((float(fact["value"]) for fact in one["facts"] if fact["unit"] == "B"), 0.0)
     known = [fact["value"] for fact in one["facts"] if fact["unit"] == "B/s"]  # the last one: over the time in I/O
-    return (size / known[-1], f"at {amount_text(known[-1])}/s", size, low, way) if known and known[-1] > 0 else None
+    return (size / known[-1], f" at {amount_text(known[-1])}/s", size, low, way) if known and known[-1] > 0 else None
 
 
 def _part(took_s: float, io_s: float) -> str:
@@ -374,8 +375,8 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
         return f"{lead_of}; {took} were in {spent.unfinished.longest}, which had not ended."
     first = leading(diagnosed, spent)
     if (others := leading_others(diagnosed, spent)) is not None:
-        ranks = f", {others.ranks}" if others.ranks else ""
-        return f"{lead_of}; {_part(min(others.seconds, io_s), io_s)} were {others.words}{ranks}."
+        ranks = f" {others.ranks}." if others.ranks else ""
+        return f"{lead_of}; {_part(min(others.seconds, io_s), io_s)} were {others.words}.{ranks}"
     if first is None and _opened(spent):
         return (
             f"{lead_of}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
@@ -389,8 +390,11 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
     largest = f"; {found}" if took_s < MOST * io_s and (found := _largest(spent, took_s)) else ""
     if first[0]["confidence"] == "high" and whole:
         unknown = causes.named(first[0]["cause"]).not_shown
-        return f"{lead_of}{largest}; {part} were {words}.{f' {unknown}' if unknown else ''}"
-    waited = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time; time in I/O may include this wait."
+        part = f". {part[0].upper()}{part[1:]}" if largest else f"; {part}"
+        text = f"{lead_of}{largest}{part} were {words}.{f' {unknown}' if unknown else ''}"
+        return text if narrow else text.replace(f" of {seconds_text(io_s)} were", " of this time were")
+    cpu = f"On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
+    waited = f" {cpu}; time in I/O may include this wait."
     cpu = waited if spent.no_cpu else ""
     return f"{lead} ({of}){largest}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
 

@@ -18,7 +18,7 @@ from mpiio_ext.common.units import count_text, seconds_text
 from mpiio_ext.pioneer.darshan.tallies import BY_NAME, Tallies
 
 _WORDS = {
-    "lock": "waiting for locks",
+    "lock": "waits for locks",
     "rename": "renames",
     "unlink": "removing files",
     "mapping": "mapping files into memory",
@@ -62,10 +62,10 @@ def _of_ranks(each: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
         return ""
     if each.min() >= each.max() / 2:
         least, most = seconds_text(float(each.min())), seconds_text(float(each.max()))
-        return f"{least if least == most else f'{least} to {most}'} by each rank"
+        return f"Each rank spent {least if least == most else f'{least} to {most}'} in these calls"
     return (
-        f"{seconds_text(float(each.max()))} by rank {int(each.argmax())}"
-        f" and {seconds_text(float(each.mean()))} by an average rank"
+        f"Rank {int(each.argmax())} spent {seconds_text(float(each.max()))} in these calls,"
+        f" an average rank {seconds_text(float(each.mean()))}"
     )
 
 
@@ -103,10 +103,9 @@ def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others
 
 
 def of_files(tallies: Tallies) -> dict[str, float]:
-    """Return the seconds in calls that no record has, and that no call of MPI-IO contains, of the rank with most."""
+    """Return the seconds of all ranks in calls that no record has, and that no call of MPI-IO contains."""
     some = tallies.where(~tallies.counted & ~tallies.inside & ~np.isin(tallies.layer, ("mpiio", "mpi")))
-    spent: dict[str, dict[int, float]] = {}
-    for name, rank, seconds in zip(some.file, some.rank, some.seconds, strict=True):
-        of_ranks = spent.setdefault(name, {})
-        of_ranks[int(rank)] = of_ranks.get(int(rank), 0.0) + float(seconds)
-    return {name: max(of_ranks.values()) for name, of_ranks in spent.items()}
+    spent: dict[str, float] = {}
+    for name, seconds in zip(some.file, some.seconds, strict=True):
+        spent[name] = spent.get(name, 0.0) + float(seconds)
+    return spent

@@ -190,7 +190,10 @@ def _hints(document: Document, most: int) -> Section:
 def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
     grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
-    shown = "The tables contain the files that took the most time. The file system reported the facts after the run."
+    shown = (
+        "The tables contain the files that took the most time. The file system reported sizes, stripes and locks after"
+        " the run."
+    )
     return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[shown])
 
 
@@ -207,7 +210,7 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
     right = document["sentence"].endswith(("nothing to change.", "too little to be worth tuning."))
     right &= not document.get("failures")
     none = (
-        ["No call that had ended needs a change."]
+        ["Among the calls that had ended, none needs a change."]
         if document.get("ended")
         else ["Nothing needs a change."]
         if right

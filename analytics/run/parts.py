@@ -136,10 +136,10 @@ class Machine:
         if not self.loaded:
             return []
         return [
-            f"The machine was loaded: on average, a rank waited for a CPU for {seconds_text(self.waited_s)} of"
-            f" {seconds_text(self.wall_s)} ({100 * self.share:.0f} %), because more processes were ready to run than"
-            " cores were free. Times of calls may include this wait. If this wait may explain a finding that"
-            " rests on times alone, the finding has low confidence."
+            f"The CPUs were overloaded: on average, a rank waited for a CPU for {seconds_text(self.waited_s)} of the"
+            f" {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize ({100 * self.share:.0f} %), because more"
+            " processes were ready to run than cores were free. Times of calls may include this wait. If this wait may"
+            " explain a finding that rests on times alone, the finding has low confidence."
         ]
 
     def facts(self) -> list[list[str]]:

@@ -98,8 +98,8 @@ class Failure:
         if first.number not in _OF_JOBS or not self.others or any(one.number != first.number for one in self.others):
             return first.text()
         return (
-            f"its ranks were ended by {signal_text(first.number)}, as by Ctrl-C, a time limit or a launcher (rank"
-            f" {first.rank} on {first.host} first)"
+            f"{signal_text(first.number)} ended its ranks, rank {first.rank} on {first.host} first; a launcher sends"
+            " this signal when a rank fails, at a time limit, or at Ctrl-C"
         )
 
     def further(self) -> list[str]:

@@ -183,7 +183,8 @@ def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt
     run.kept += len(recording.segments)
     run.unkept += recording.unkept + max(run.kept - _MOST_ACCESSES, 0)
     if head.running or recording.problem:
-        run.cut.setdefault(recording.problem or "its recording has no end: it was killed", []).append(rank)
+        why = recording.problem or "its recording has no end, since the process was killed"
+        run.cut.setdefault(why, []).append(rank)
     if recording.others:
         run.crowded[rank] = run.crowded.get(rank, 0) + recording.others
 

@@ -89,7 +89,7 @@ def test_a_quiet_job_has_no_cause() -> None:
     found = diagnose(JOB, [file(0, 10), file(1, 9)])
     assert list(found.findings) == []
     assert found.conclusion == "No cause was found: all numbers that this analysis checks are within their limits. " + (
-        "The list *Unknown* below names numbers that the log lacks."
+        'The list "Unknown" below names numbers that the log lacks.'
     )
     assert [fact.value for fact in found.facts if fact.meaning.startswith("critical time")] == [10, 0.1]
 
@@ -218,8 +218,8 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
     assert list(found.findings) == []
     assert found.conclusion == (
-        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, which is not low (low: below 1 GB/s,"
-        " --low-bandwidth)."
+        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, which is not low"
+        " (--low-bandwidth: 1 GB/s)."
     )
     (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
     assert "100 % of the critical time" in seen and "this is no cause" in seen
@@ -236,7 +236,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     ]
     both = diagnose(JOB, many)
     assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
-    end = "But the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, --low-bandwidth)."
+    end = "But the bandwidth over the critical time is 4 GB/s, which is not low (--low-bandwidth: 1 GB/s)."
     assert both.conclusion.endswith(end)
 
 
@@ -279,7 +279,8 @@ def test_io_that_is_a_trivial_part_of_the_run_has_no_findings() -> None:
     found = diagnose({**JOB, "run_time": 1000.0}, slow)
     assert list(found.findings) == [] and found.to_dict()["worth_tuning"] is False
     assert found.conclusion == (
-        "No cause was searched for: this I/O is 1 % of the run time (10 s), too little to be worth tuning."
+        "No cause was searched for: the time in which files are accessed is 1 % of the run time (10 s), too little to"
+        " be worth tuning."
     )
     assert diagnose({**JOB, "run_time": 1000.0}, slow, limits=Limits(trivial=0)).findings
     assert diagnose({**JOB, "run_time": None}, slow).findings  # nobody knows what part of the run it is
@@ -342,7 +343,7 @@ def test_what_is_unknown_is_said() -> None:
     nothing = {"stripe_count": None, "osts": None, "root_bytes_written": None}
     found = diagnose(job, [file(0, 10, **nothing, mpiio_coll_writes=None, mpiio_indep_writes=None)])
     text = " ".join(found.unknown)
-    for word in ("no module LUSTRE", "no module MPI-IO", "rank 0", "ran out of memory"):
+    for word in ("no module LUSTRE", "no module MPI-IO", "ran out of memory"):
         assert word in text
     assert "sizes" not in text
     stdio = file(0, 10, consec_writes=None, unaligned=None, **{f"write_size_{name}": None for name in SIZE_BINS})
@@ -365,9 +366,9 @@ def test_factors_beyond_their_limits_that_explain_nothing_are_named() -> None:
 
 def test_why_osts_cannot_be_compared() -> None:
     text = " ".join(diagnose(JOB, [file(0, 10)]).unknown)
-    assert "slow_ost: 1 alike file to compare, and 4 are needed" in text and "counters" not in text
+    assert "(slow_ost): 1 alike file to compare, and 4 are needed" in text and "counters" not in text
     four = [file(k, 10, file=f"f{k}", stripe_count=1, osts=[0]) for k in range(4)]
-    assert "slow_ost: the alike files lie on fewer than 4 OSTs" in diagnose(JOB, four).unknown
+    assert any("(slow_ost): the alike files lie on fewer than 4 OSTs" in each for each in diagnose(JOB, four).unknown)
 
 
 def test_direction_is_the_longer_one_and_times_may_be_missing() -> None:

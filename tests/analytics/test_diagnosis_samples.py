@@ -59,7 +59,7 @@ def test_the_headline_is_about_the_first_finding(row: dict[str, Any]) -> None:
         ("two_tables-4-1-plain", "were 1,024 B and 2,048 B writes at scattered offsets to `data`."),
         (
             "records_of_ranks_in_turn-4-1-plain",
-            "were 2,048 B independent writes, which alternate with writes of other ranks, to `data`.",
+            "were 2,048 B independent writes to `data`, between writes of other ranks.",
         ),
     ],
 )

@@ -120,7 +120,7 @@ def test_read_modify_write_is_told_before_what_takes_less() -> None:
     found = mpiio_ext.run_report(path).document
     words = r"; up to \d\d\.\d s of 10\d s were read-modify-write of `01[01]\.h5` and 1 more file: the MPI library"
     assert re.search(words, found["sentence"]), found["sentence"]
-    assert found["help"]["text"].startswith("Let this library carry out the calls: it writes pieces as they are")
+    assert found["help"]["text"].startswith("Let mpiio_ext carry out the calls: it writes pieces as they are")
     by_each = [
         "each rank carries out by itself, without collective buffering" in one["title"] for one in found["findings"]
     ]
@@ -658,7 +658,7 @@ def test_a_rank_that_is_late_to_open(
     seen = Activity("", 4, 6.0, calls={7: Calls(apart=apart, alike=True, first=2, last=1)})
     seen = in_mpi(seen, row, opening=opening, write=(moving, moving))
     found = made([row], activity=seen, processes=4, run_time=6.0)
-    words = "Waits for rank 2, which is late to open or close"
+    words = "The other ranks wait for rank 2, which is late to open or close"
     assert (words in found["conclusion"] and causes(found)["late_rank"] == "medium") == cause
 
 

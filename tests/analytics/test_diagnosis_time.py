@@ -65,9 +65,11 @@ def test_the_share_is_of_the_time_in_calls() -> None:
     """A file that is open for 50 s and written in 8 s of them: the critical path is 50 s, the time in I/O 8 s."""
     without, with_dxt = told(end=50), told(seen(row([4.0] * 8, 8.0)), end=50)
     facts = {fact.meaning: fact.value for fact in with_dxt.facts}
-    assert facts["time in which any rank is in a call (DXT)"] == 8
-    assert facts["critical time (in which a file is accessed that the run waits for)"] == 50
-    assert facts["time in which any rank is in a call (DXT), as a share of the run time"] == pytest.approx(0.08)
+    assert facts["time in which at least one rank is in a read or write (DXT)"] == 8
+    assert facts["critical time (time in which the run waits for accesses to files)"] == 50
+    assert facts[
+        "time in which at least one rank is in a read or write (DXT), as a share of the run time"
+    ] == pytest.approx(0.08)
     assert "critical time, as a share of the run time" in {fact.meaning for fact in without.facts}
     heat = told(seen(source="HEATMAP", wall={True: 5.0}, resolution=0.5), end=50)
     assert {fact.meaning: fact.value for fact in heat.facts}["time in which bytes move (HEATMAP)"] == 5
@@ -142,7 +144,7 @@ def test_turns_that_heatmap_does_not_resolve_are_not_called_right() -> None:
     """Large requests at 46 MB/s: a rank is in calls for 0.27 s of 1.1 s, and waits for its turn else."""
     path = cbuild.ROOT / "tests" / "samples" / "turns" / "turns_short-4-heat.darshan"
     found = mpiio_ext.run_report(path).sentence
-    assert found.endswith("were 1,048,576 B writes to `f`, 12 calls by an average rank."), found
+    assert found.endswith("were 1,048,576 B writes to `f` (12 calls by an average rank)."), found
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_turns_by_heatmap_take_the_time_that_passes(write_time: float, cause: bo
 
 
 def test_what_dxt_or_heatmap_have_lost_is_said() -> None:
-    lost = "some times of accesses by rank: DXT ran out of memory, or DXT or HEATMAP is damaged"
+    lost = "when each rank accessed the files, in part: DXT ran out of memory, or DXT or HEATMAP is damaged"
     assert lost in told(seen(source="HEATMAP", partial=True)).unknown
     assert lost not in told(seen(source="HEATMAP")).unknown
 

@@ -182,7 +182,7 @@ def test_a_late_rank_that_only_hdf5_shows(
     assert (causes(found).get("late_rank") == "medium") == late
     if late:
         one = found["findings"][0]
-        assert one["title"] == "Waits for rank 2, which is late, in collective reads from `out.0`."
+        assert one["title"] == "In collective reads from `out.0` the other ranks wait for rank 2, which is late."
         assert one["time"]["value"] == pytest.approx(2.4, abs=0.05)
         assert one["evidence"][0]["meaning"] == "time of the late rank in HDF5 calls"
         assert seen.calls[7].above[False][0] == pytest.approx(13.4 / 6), "which is time in I/O"
@@ -209,7 +209,7 @@ def test_a_late_rank_that_only_pnetcdf_shows(of: dict[int, int], late: bool) -> 
     assert (causes(found).get("late_rank") == "medium") == late
     if late:
         one = found["findings"][0]
-        assert one["title"] == "Waits for rank 3, which is late, in collective writes to `out.0`."
+        assert one["title"] == "In collective writes to `out.0` the other ranks wait for rank 3, which is late."
         assert one["time"]["value"] == pytest.approx(3.0, abs=0.05) and "PnetCDF calls" in one["evidence"][0]["meaning"]
 
 

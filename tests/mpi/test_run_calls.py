@@ -31,9 +31,9 @@ def report(folder: pathlib.Path, ranks: int, *words: str, **variables: str) -> t
 
 def test_a_wait_for_a_lock_is_named(extension: str, tmp_path: pathlib.Path) -> None:
     found, _ = report(tmp_path, 3, str(cbuild.mpi_program("trace", "-O2")), "locked", str(tmp_path), "5")
-    assert "waiting for locks of `other` (flock)" in found.sentence, found.sentence
+    assert "waits for locks of `other` (flock)" in found.sentence, found.sentence
     (fact,) = (value for name, value in found.document["facts"] if name == "time in other calls on files")
-    assert fact.startswith("waiting for locks of `other` (flock): "), fact
+    assert fact.startswith("waits for locks of `other` (flock): "), fact
     assert found.files.rows()[0]["file"] == str(tmp_path / "other")
     assert found.document["failures"] == [] and not found.advice
 
@@ -108,4 +108,4 @@ def test_locks_of_python_are_named(extension: str, tmp_path: pathlib.Path) -> No
     program = str(shared_data("strangers5", "lock.py"))
     found, _ = report(tmp_path, 4, sys.executable, program, str(tmp_path))
     (fact,) = (value for name, value in found.document["facts"] if name == "time in other calls on files")
-    assert fact.startswith("waiting for locks of `lock` (flock): "), fact
+    assert fact.startswith("waits for locks of `lock` (flock): "), fact

@@ -233,7 +233,11 @@ def test_what_nobody_has_seen_is_not_told_for_certain() -> None:
 def test_a_whole_job_is_ended_from_outside() -> None:
     """By the same signal, each rank; or one alone, and the others as a launcher does it."""
     for number, words in (
-        (15, "its ranks were ended by signal SIGTERM, as by Ctrl-C, a time limit or a launcher (rank 1 on a first)"),
+        (
+            15,
+            "signal SIGTERM ended its ranks, rank 1 on a first; a launcher sends this signal when a rank fails, at a"
+            " time limit, or at Ctrl-C",
+        ),
         (9, "rank 1 on a was ended by signal SIGKILL"),
     ):
         first, others = judged([ending(1, number), ending(0, number)], [])

@@ -36,13 +36,13 @@ EVEN: list[Row] = [(1, rank, "read", 4.0, 8, 64) for rank in range(4)]
 @pytest.mark.parametrize(
     ("rows", "rank", "words", "seconds"),
     [
-        (MIXED, 0, "4 B reads from `f1`, 300 calls by rank 0", 6),
+        (MIXED, 0, "4 B reads from `f1` (300 calls by rank 0)", 6),
         (MIXED, 1, None, 0),
-        ([(1, 3, "write", 1.0, 3, 1000)], 3, "writes of 333 B on average to `f1`, 3 calls by rank 3", 1),
-        ([(1, 3, "meta", 1.0, 3, 0)], 3, "opens, closes, seeks and queries of `f1`, 3 calls by rank 3", 1),
-        (EVEN, None, "8 B reads from `f1`, 8 calls by an average rank", 4),
-        ([(1, 0, "read", 1.0, 1, 4), (2, 0, "read", 9.0, 1, 4)], 0, "4 B reads from `f2`, 1 call by rank 0", 9),
-        (MANY, 0, "4 B reads from `f0` and 35 more files, 36 calls by rank 0", 36),
+        ([(1, 3, "write", 1.0, 3, 1000)], 3, "writes of 333 B on average to `f1` (3 calls by rank 3)", 1),
+        ([(1, 3, "meta", 1.0, 3, 0)], 3, "opens, closes, seeks and queries of `f1` (3 calls by rank 3)", 1),
+        (EVEN, None, "8 B reads from `f1` (8 calls by an average rank)", 4),
+        ([(1, 0, "read", 1.0, 1, 4), (2, 0, "read", 9.0, 1, 4)], 0, "4 B reads from `f2` (1 call by rank 0)", 9),
+        (MANY, 0, "4 B reads from `f0` and 35 more files (36 calls by rank 0)", 36),
     ],
 )
 def test_the_kind_with_most_time_and_its_files(
@@ -74,7 +74,7 @@ def test_a_call_of_mpi_io_counts_once() -> None:
     )
     records["opens"], records["first"], records["last"] = 1, 1.0, 9.0
     found = largest(Ledger(records, 4, 100.0), NAMES, [], 0)
-    assert found is not None and found.words == "1,024 B writes to `/scratch/f1`, 3 calls by rank 0"
+    assert found is not None and found.words == "1,024 B writes to `/scratch/f1` (3 calls by rank 0)"
     assert found.seconds.least == pytest.approx(5.0)
 
 
@@ -86,4 +86,4 @@ def test_of_a_shared_record_bounds_are_given() -> None:
     assert part is not None and (part.seconds.least, part.seconds.most) == (5.0, 5.0)
     assert part.words == "4 B reads from `/scratch/f1`"
     mean = largest(found, NAMES, [], None)
-    assert mean is not None and mean.words == "4 B reads from `/scratch/f1`, 10 calls by an average rank"
+    assert mean is not None and mean.words == "4 B reads from `/scratch/f1` (10 calls by an average rank)"

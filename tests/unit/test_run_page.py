@@ -196,7 +196,7 @@ def test_no_finding_has_more_than_the_time_in_io(cause: str) -> None:
 
 def test_other_calls_are_named_by_what_they_do() -> None:
     """They come first, if they explain more than a cause does, or most of what an inexact cause has."""
-    locks = Others(words="waiting for locks of `lock` (flock)", seconds=4.0, ranks="4 s to 5 s by each rank")
+    locks = Others(words="waits for locks of `lock` (flock)", seconds=4.0, ranks="4 s to 5 s by each rank")
     renames = Others(words="renames of `a` (rename)", seconds=2.5, named=True)
     words = said([], 5.0, 10.0, others=[locks])
     assert locks.words in words and locks.ranks in words and "4 s of 5 s" in words, words
@@ -349,10 +349,12 @@ def test_what_is_not_worth_tuning_is_no_possible_cause() -> None:
 
 def test_a_bandwidth_has_no_upper_bound_of_calls_that_return_early() -> None:
     moved = {"write": (Interval(10.0, 10.0), 10**9, Interval(0.1, 10.0))}
-    assert "100 MB/s at least" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
+    assert "100 MB/s or more" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
     moved = {"write": (Interval(10.0, 10.0), 10**9, Interval(5.0, 10.0))}
     assert "100 MB/s and 200 MB/s" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
-    assert "200 MB/s by a rank that writes" in said([side("write", 1e9, 1e8, low=True)], moved=moved, processes=4)
+    assert "a rank that writes reached between 100 MB/s and 200 MB/s" in said(
+        [side("write", 1e9, 1e8, low=True)], moved=moved, processes=4
+    )
 
 
 @pytest.mark.parametrize(
@@ -426,7 +428,7 @@ def test_the_calls_that_took_most_of_the_time_are_named() -> None:
     wide = dataclasses.replace(calls, seconds=Interval(6.0, 9.0))
     assert "stands out. At least 6 s of 10 s were 4 B reads" in said([], largest=wide)
     little, most = (told("metadata", "opens{of}", time=time) for time in (4.0, 5.0))
-    assert "; 6 s of 10 s were 4 B reads from `a`, 12 calls by rank 3; 4 s of 10 s were opens" in said(
+    assert "; 6 s of 10 s were 4 B reads from `a`, 12 calls by rank 3. 4 s of 10 s were opens" in said(
         little, largest=calls
     )
     assert "4 B reads" not in said(most, largest=calls)
