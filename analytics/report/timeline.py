@@ -36,8 +36,8 @@ _KINDS = (
 #: Sentences about the kinds that are parts of MPI-IO calls.
 _MEANT = {
     "waiting": " Waiting: a rank waits for other ranks in a call that mpiio_ext carries out.",
-    "libraries": " Libraries: all other time in MPI-IO calls. mpiio_ext plans, copies, and sends messages between"
-    " nodes; the MPI library exchanges data and waits.",
+    "libraries": " Libraries: other time in MPI-IO calls, in which mpiio_ext plans, copies and sends messages, and the"
+    " MPI library exchanges data and waits.",
 }
 #: Parts of a band's height, of which bars have whole quarters, or one where that would be none.
 _LEVELS, _STEP = 24, 6
@@ -78,10 +78,11 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         height = np.minimum(height + own, _LEVELS)
         levels[name] = np.where(own > 0, height, 0).tolist()
     row, step_s = "a group of ranks" if activity.processes > bands else "a rank", activity.run_time / bins
+    by = f" ({source})" if recorded is None else ""
     full_bar = (
-        f"all of the time of {row}"
+        f"{row} that spends the whole step in calls"
         if seconds
-        else f"{amount_text(most)} in {seconds_text(step_s)}, the most that {row} moves"
+        else f"{amount_text(most)}, the most that {row} moves in a step"
     )
     spread = (
         " Metadata calls are drawn evenly over the time in which their file is open, because the log does not have the"
@@ -106,8 +107,9 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
             "run_time": activity.run_time,
             "x_label": "time since the start of the job [s]",
             "y_label": "rank",
-            "caption": f"Each row is {row}. A bar of full height stands for {full_bar} ({source}). Heights are"
-            f" rounded to quarters. A thin line stands for less than an eighth.{spread}{lost}",
+            "caption": f"Each row is {row}, each column a step of {seconds_text(step_s)}{by}. A bar"
+            f" of full height stands for {full_bar}. Heights are rounded to quarters. A thin line stands for less than"
+            f" an eighth.{spread}{lost}",
         },
     )
 
