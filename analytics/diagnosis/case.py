@@ -766,7 +766,7 @@ class Case:
         base = max(self.time, time, 0.0 if cause.moves_data else called)
         least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
         if confidence == "high" and time < least_sure * max(base, self.calling, called):
-            confidence, reason = "medium", f"{reason}; other calls take far longer"
+            confidence, reason = "medium", f"{reason}; ranks spend far more time in other calls"
         share = time / base if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)
@@ -789,7 +789,7 @@ class Case:
             advice=advice,
             at_most=at_most,
             costs=costs or not at_most,
-            of=self.of_time if base <= self.time else "time that a rank spends in I/O calls",
+            of=self.of_time if base <= self.time else "time of a rank in the examined I/O calls",
             of_run=self.value(min(1.0, time / self.run_time)) if self.run_time > 0 else float("nan"),
             lost=self.activity is not None and self.activity.lost,
             by_times=by_times,

@@ -51,11 +51,14 @@ class Cells(NamedTuple):
     layers: Sequence[Layer] = ("POSIX", "STDIO", "MPI-IO")
 
     def of_darshan(self, direction: Direction) -> list[str]:
-        """Return the kinds of calls that a Darshan log has the time of: of waits in calls, all."""
+        """Return the kinds of calls that a Darshan log has the time of: of waits in calls, all.
+
+        A log has the time of syncs in that of writes; recordings have it apart.
+        """
         if not set(self.kinds) <= {"data", "read", "write", "sync", "open", "stat"}:
             return []
-        known = {"data": direction, "sync": "write", "open": "meta", "stat": "meta"}
-        return list(dict.fromkeys(known.get(one, one) for one in self.kinds))
+        known = {"data": [direction], "sync": ["write", "sync"], "open": ["meta"], "stat": ["meta"]}
+        return list(dict.fromkeys(each for one in self.kinds for each in known.get(one, [one])))
 
 
 class Offer(NamedTuple):

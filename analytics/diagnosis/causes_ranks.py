@@ -349,7 +349,7 @@ def few_aggregators(case: Case) -> Finding | None:
         time=max(0.0, whole - late),
         confidence="high" if sure else "medium",
         reason=(
-            "the calls are collective, and the bytes of the slowest rank show how many ranks move the bytes of the file"
+            "the calls are collective; the slowest rank moves so much of the file that few ranks can move the rest"
             + (_UNSURE[much] if not sure else "")
         ),
         evidence=[
@@ -503,7 +503,9 @@ def stragglers(case: Case) -> Finding | None:
         else "the log has the slowest and the fastest rank, and only the sum of the others",
         evidence=[
             *case.evidence(
-                "time that an average rank needs less than the slowest rank", case.mean(value, chosen), "share"
+                "gap between the slowest and an average rank, as a share of the time of the slowest rank",
+                case.mean(value, chosen),
+                "share",
             ),
             *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
             *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
@@ -614,7 +616,11 @@ def _uneven_files(case: Case) -> Finding | None:
         confidence="high",
         reason="each rank has a file of its own; the log has the bytes and the time of each file",
         evidence=[
-            *case.evidence("time that an average rank needs less than the slowest rank", value, "share"),
+            *case.evidence(
+                "gap between the slowest and an average rank, as a share of the time of the slowest rank",
+                value,
+                "share",
+            ),
             *case.evidence("time of the slowest rank in calls", float(times.max()), "s"),
             *case.evidence("bytes of the slowest rank", most, "B"),
             *case.evidence("bytes of an average rank", float(moved.mean()), "B"),

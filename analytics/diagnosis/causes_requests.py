@@ -151,7 +151,7 @@ def _advice(case: Case, chosen: Flags, alone: bool, calls: float, forward: float
 
 
 #: Where small requests are that go from front to back, if ranks alternate; and writes that may wait for locks.
-_ALTERNATING, _LOCKED = ", between {}s of other ranks", ", and may wait for file-system locks"
+_ALTERNATING, _LOCKED = ", interleaved in the file with {}s of other ranks", ", and may wait for file-system locks"
 _SCATTERED = " at scattered offsets"
 #: Collective calls of which each is a request.
 _BY_EACH = ", which each rank carries out by itself, without collective buffering,"

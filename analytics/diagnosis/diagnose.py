@@ -60,10 +60,14 @@ _UNCOUNTED = ("DFS", "DAOS")
 #: pauses, POSIX.
 _BEYOND = {
     "processes_per_ost": ("contention", "processes per OST", "count"),
-    "unaligned": ("unaligned", "requests that do not begin at a block", "share"),
+    "unaligned": ("unaligned", "requests that do not begin at a block boundary", "share"),
     "root_writes": ("root", "bytes that rank 0 wrote", "share"),
     "metadata": ("metadata", "metadata calls, as a share of the time in all calls", "share"),
-    "straggler": ("straggler", "time that an average rank needs less than the slowest rank", "share"),
+    "straggler": (
+        "straggler",
+        "gap between the slowest and an average rank, as a share of the time of the slowest rank",
+        "share",
+    ),
     "serialised": ("serialised", "time in which the files do not overlap", "share"),
     "slow_file": ("slow", "time for a byte of the slowest file, over the median of alike files", "ratio"),
     "slow_ost": ("slow", "time for a byte on the slowest OST, over the median of the OSTs", "ratio"),
@@ -165,7 +169,7 @@ def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = Non
 
 def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.Table) -> Diagnosis:
     """Return what can be said of a job that moves nothing in a direction: it may spend its time on metadata."""
-    unknown = [f"no file has times of {direction}s", *uncounted(jobs)]
+    unknown = [f"the time of {direction}s: the log has no times of {direction}s for any file", *uncounted(jobs)]
     found = None if case is None or case.trivial else late_to_open(case) or metadata(case) or opening(case)
     unseen = "" if case is None else _unseen(case)
     return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown, unseen=unseen)
@@ -253,7 +257,9 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence(f"bytes {verb}", moved, "B"),
         *case.evidence("time from the first access to the last", float((last - first)[0]), "s"),
         *case.evidence("bandwidth from the first access to the last", float(bandwidth([moved], first, last)[0]), "B/s"),
-        *case.evidence("critical time (time in which the run waits for accesses to files)", case.swept, "s"),
+        *case.evidence(
+            "critical time (from the first to the last access of each critical file, counted once)", case.swept, "s"
+        ),
         *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
         *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
         *(
@@ -282,7 +288,9 @@ def _not_low(case: Case) -> str:
         return ""
     here, bound = (worded(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
     of = " of distinct bytes" if here != worded(case.value(case.bandwidth), "B/s") else ""
-    return f"the bandwidth{of} over the {case.of_calling} is {here}, which is not low (--low-bandwidth: {bound})"
+    return (
+        f"all ranks together moved {here}{of} over the {case.of_calling}, which is not low (--low-bandwidth: {bound})"
+    )
 
 
 def _trivial(case: Case) -> str:
@@ -314,6 +322,12 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     return [each for each in found if each.costs], seen
 
 
+def _nearly(case: Case, share: float) -> str:
+    """Return a share in words: less than all is never "100 %"."""
+    text = worded(case.value(share), "share")
+    return "more than 99 %" if text == "100 %" and share < 1 else text
+
+
 def _notes(case: Case) -> list[str]:
     """Return what was seen and is no cause."""
     notes = []
@@ -327,18 +341,17 @@ def _notes(case: Case) -> list[str]:
     idle = float(np.clip(1 - (1 - case.per_job["idle"]) * of_logs, 0, 1))
     if gaps >= case.limits.gaps and case.calling <= case.time:  # else it is in calls meanwhile
         notes.append(
-            f"For {worded(case.value(gaps), 'share')} of the time from the first access to the last there is no I/O."
+            f"For {_nearly(case, gaps)} of the time from the first access to the last there is no I/O."
             " So the bandwidth over this whole time is lower than the bandwidth of the I/O itself."
         )
     lost = case.activity is not None and case.activity.lost
     if idle >= case.limits.gaps and case.calling <= case.time and not lost:
-        notes.append(f"For {worded(case.value(idle), 'share')} of the run time no file is read or written.")
+        notes.append(f"For {_nearly(case, idle)} of the run time no file is read or written.")
     called = case.busiest(case.files.direction) / case.time if case.time > 0 else 0.0  # also on other files
     if case.busy < case.limits.busy and called < case.limits.busy:
         notes.append(
-            f"All ranks together spend at most {worded(case.value(case.busy), 'share')} of the critical time in calls:"
-            " the files are open for long, and accessed only now and then. So the critical time shows little about the"
-            " I/O."
+            f"At most {worded(case.value(case.busy), 'share')} of the critical time passes in calls: the files are open"
+            " for long, and accessed only now and then. So the critical time shows little about the I/O."
         )
     calls = [without_requests(case, place) for place in case.order]
     idle, called = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
@@ -376,7 +389,9 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             why = f"module {module} has no record of the critical files" if there else f"no module {module} in the log"
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
-            unknown += [f"{factors()[name].meaning} ({name}): {_why_unknown(case, name)}" for name in missing]
+            unknown += [
+                f"{factors()[name].meaning.partition(';')[0]} ({name}): {_why_unknown(case, name)}" for name in missing
+            ]
     ranked = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
     several = case.processes > 1
     of_one = {"root_writes", "root_reads"} & case.about.keys()
@@ -389,9 +404,7 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             + (", or only aggregators access these files" if (case.collective & case.files.critical).any() else "")
         )
     if case.activity is not None and case.activity.partial:
-        unknown.append(
-            "when each rank accessed the files, in part: DXT ran out of memory, or DXT or HEATMAP is damaged"
-        )
+        unknown.append("times of some accesses: DXT ran out of memory, or the records of DXT or HEATMAP are damaged")
     unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
         unknown.append(
@@ -423,7 +436,7 @@ def _why_unknown(case: Case, name: str) -> str:
     """Return why a factor is unknown whose module has counters of the critical files."""
     limits = case.limits
     if name != "slow_ost":
-        return "the log has the counters of too few critical files"
+        return "the log has the counters for too few of the critical files"
     likes = int(np.count_nonzero(~np.isnan(alike(case.files))))
     if likes < limits.alike_files:
         files = f"{case.value(likes):.0f} alike file{'' if likes == 1 else 's'}"

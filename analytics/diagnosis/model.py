@@ -226,9 +226,8 @@ class Diagnosis:
             return f"No cause was found: {self.not_low}."
         if self.beyond:
             text = (
-                "No cause was found: no known factor explains the time of the critical files."
-                " Some numbers of the whole job are beyond their limits, but do not explain this time:"
-                f" {'; '.join(self.beyond)}."
+                "No cause was found: no known factor explains the time of the critical files. Some factors of the whole"
+                f" job are beyond their limits, but do not explain the time ({'; '.join(self.beyond)})."
             )
         else:
             text = "No cause was found: all numbers that this analysis checks are within their limits."

@@ -119,7 +119,7 @@ def _judged(one: Diagnosis, known: Known, concrete: Callable[[str], str | None])
         finding = dataclasses.replace(each, advice=advice)
         if each.by_times and known.waited_s >= _BY_CPU * each.time:
             waited = worded(known.waited_s, "s")
-            reason = f"{each.reason}; but ranks waited for a CPU for {waited}, which may be all of this time"
+            reason = f"{each.reason}; but each rank waited for a CPU for {waited} or more, which may explain the time"
             finding = dataclasses.replace(finding, confidence="low", reason=reason)
         kept.append(finding)
     return dataclasses.replace(one, findings=sorted(kept, key=lambda each: each.rank))

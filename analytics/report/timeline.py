@@ -24,7 +24,7 @@ from mpiio_ext.common.plots import Axis, Look, Panel
 from mpiio_ext.common.units import amount_text, seconds_text
 
 #: Names of the planes of a time line; those from the fourth on are there only in recordings.
-_PLANES = ("reads", "writes", "metadata", "MPI library", "this library", "waiting", "messages")
+_PLANES = ("reads", "writes", "metadata", "MPI library", "mpiio_ext", "waiting", "messages")
 #: What is drawn: planes, name, look; the last one stands at the foot of the band, each on those behind it.
 _KINDS = (
     ((5,), "waiting", Look("series6")),
@@ -36,8 +36,7 @@ _KINDS = (
 #: Sentences about the kinds that are parts of MPI-IO calls.
 _MEANT = {
     "waiting": " Waiting: a rank waits for other ranks in a call that mpiio_ext carries out.",
-    "libraries": " Libraries: other time in MPI-IO calls, in which mpiio_ext plans, copies and sends messages, and the"
-    " MPI library exchanges data and waits.",
+    "libraries": " Libraries: mpiio_ext (planning, copies, messages) and the MPI library (exchange of data, waits).",
 }
 #: Parts of a band's height, of which bars have whole quarters, or one where that would be none.
 _LEVELS, _STEP = 24, 6

@@ -111,7 +111,7 @@ def notice(names: Sequence[str], statistics: Sequence[Mapping[str, Any]], proces
     """
     more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
     said = (
-        f"Delegates made the requests to `{names[0]}`{more}: processes or threads that carry out accesses for ranks."
+        f"Delegates (processes or threads that carry out accesses for ranks) made the requests to `{names[0]}`{more}."
         " For such files the page shows bytes and times of the program's own calls, and the diagnosis inspects no"
         " requests."
     )

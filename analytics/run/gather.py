@@ -83,7 +83,10 @@ _WORDS = (
     ("the log shows", "the recordings show"),
     ("start of the job", "start of the run"),
     ("known for this job", "known for this run"),
-    ("critical time (time in which the run waits for accesses to files)", "time in which files are accessed"),
+    (
+        "critical time (from the first to the last access of each critical file, counted once)",
+        "time in which files are accessed",
+    ),
     (" of critical files", " of the files that the run waits for"),
     ("no critical file", "no file that the run waits for"),
     ("the critical files", "the files that the run waits for"),

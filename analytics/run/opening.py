@@ -244,7 +244,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
     said = ""
     if seconds >= _LEAST * spent.io_s:
         verb = "written" if way == "write" else "read"
-        fine = "; the bandwidth of all ranks is not low" if spent.processes > 1 else ", which is not low"
+        fine = ", and the bandwidth of all ranks is not low" if spent.processes > 1 else ", which is not low"
         said = f". {amount_text(size)} were {verb}{rate}{'' if low else fine}"
     first = next(iter(spent.files), None)
     each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
@@ -258,7 +258,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
     largest = "" if right else _largest(spent, 0.0)
     said += f", in {what} of {mean_text(each)}" if each and low and not largest else ""
     if spent.no_cpu:
-        said += f". On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
+        said += f". On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time in MPI"
     said += f". {largest[0].upper()}{largest[1:]}" if largest else ""
     said += "; nothing overlaps the program's nonblocking or split calls" if spent.in_vain else ""
     end = f"; nothing {'' if _is_all_seen(spent) else 'found '}to change" if right else ""
@@ -315,7 +315,7 @@ def _moved(one: Document, spent: Spent) -> tuple[float, str, float, bool, str] |
         close = time.most <= _WIDE * time.least  # else the calls may return long before their accesses end
         wide = f"between {rates[0]} and {rates[1]}" if close else f"{rates[0]} or more"
         rate = rate if time.narrow else wide
-        reached = f"; a rank that {way}s reached {rate}" if spent.processes > 1 else f" at {rate}"
+        reached = f". An average rank that {way}s reached {rate}" if spent.processes > 1 else f" at {rate}"
         return slowest.middle, reached, float(moved), low, way
     size = next((float(fact["value"]) for fact in one["facts"] if fact["unit"] == "B"), 0.0)
     known = [fact["value"] for fact in one["facts"] if fact["unit"] == "B/s"]  # the last one: over the time in I/O
@@ -393,7 +393,7 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
         part = f". {part[0].upper()}{part[1:]}" if largest else f"; {part}"
         text = f"{lead_of}{largest}{part} were {words}.{f' {unknown}' if unknown else ''}"
         return text if narrow else text.replace(f" of {seconds_text(io_s)} were", " of this time were")
-    cpu = f"On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
+    cpu = f"On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time in MPI"
     waited = f" {cpu}; time in I/O may include this wait."
     cpu = waited if spent.no_cpu else ""
     return f"{lead} ({of}){largest}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"

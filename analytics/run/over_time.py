@@ -102,8 +102,8 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
         return None
     text = f"Each curve is the sum over all ranks, in steps of {seconds_text(step)} (recordings)."
     if lost >= _LOST:
-        text += f" The curves lack {100 * lost:.0f} % of the bytes: if a rank accesses several files in turn,"
-        text += " the recordings lack the times of each file."
+        text += f" The curves lack {100 * lost:.0f} % of the bytes: a rank moved these bytes while it accessed several"
+        text += " files in turn."
     which = ", ".join(dict.fromkeys(names[place] for place, _ in shown))
     title = f"Bandwidth of the files that took the most time: {which}"
     return _steps("bandwidth-files", title, series, run_s, text)

@@ -41,7 +41,7 @@ _PARTS = (
     ("file_system", "the file system", (0, 1, 2)),
     ("waiting", "waiting for other ranks", (5,)),
     ("messages", "messages between nodes", (6,)),
-    ("library", "this library", (4,)),
+    ("library", "mpiio_ext", (4,)),
     ("mpi_library", "the MPI library", (3,)),
 )
 _MEANT = {

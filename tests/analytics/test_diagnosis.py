@@ -203,7 +203,7 @@ def test_root_and_serialised_and_straggler() -> None:
 
 def test_metadata_small_files_and_alignment() -> None:
     found = causes(file(0, 10, meta_time=30.0))["metadata"]
-    assert (found.share, found.of) == (pytest.approx(0.75), "time that a rank spends in I/O calls")
+    assert (found.share, found.of) == (pytest.approx(0.75), "time of a rank in the examined I/O calls")
     found = causes(file(0, 10, meta_time=5.0, write_time=1.0))["metadata"]  # of 6 s in calls, and 10 s of I/O
     assert (found.share, found.of) == (pytest.approx(0.5), "critical time")
     many = [file(k, k + 1, bytes_written=4096, file=f"f{k}") for k in range(120)]
@@ -218,7 +218,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
     assert list(found.findings) == []
     assert found.conclusion == (
-        "No cause was found: the bandwidth over the critical time is 19.8 GB/s, which is not low"
+        "No cause was found: all ranks together moved 19.8 GB/s over the critical time, which is not low"
         " (--low-bandwidth: 1 GB/s)."
     )
     (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
@@ -236,7 +236,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     ]
     both = diagnose(JOB, many)
     assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
-    end = "But the bandwidth over the critical time is 4 GB/s, which is not low (--low-bandwidth: 1 GB/s)."
+    end = "But all ranks together moved 4 GB/s over the critical time, which is not low (--low-bandwidth: 1 GB/s)."
     assert both.conclusion.endswith(end)
 
 
@@ -335,7 +335,7 @@ def test_advice_names_no_more_osts_than_there_are() -> None:
 def test_files_that_are_open_for_long() -> None:
     found = diagnose(JOB, [file(0, 95, write_time=0.2), file(90, 96, write_time=0.1)])
     assert list(found.findings) == []
-    assert any("of the critical time in calls" in note for note in found.notes)
+    assert any("of the critical time passes in calls" in note for note in found.notes)
 
 
 def test_what_is_unknown_is_said() -> None:
@@ -357,7 +357,7 @@ def test_factors_beyond_their_limits_that_explain_nothing_are_named() -> None:
     for words in (
         "no known factor explains",
         "metadata calls, as a share of the time in all calls: 100 %",
-        "requests that do not begin at a block: 100 %",
+        "requests that do not begin at a block boundary: 100 %",
     ):
         assert words in found.conclusion
     assert len(found.to_dict()["beyond_limits"]) == len(found.beyond) >= 2
@@ -381,7 +381,7 @@ def test_direction_is_the_longer_one_and_times_may_be_missing() -> None:
     )
     nothing = diagnose(JOB, [{**file(0, 1), "write_start": None}])
     assert nothing.conclusion == "The job has no write time that could be examined."
-    assert diagnose(JOB, []).unknown == ["no file has times of writes"]
+    assert diagnose(JOB, []).unknown == ["the time of writes: the log has no times of writes for any file"]
     with pytest.raises(ArgumentError, match="of one job, and these are rows of 2"):
         diagnose(JOB, [{**file(0, 1), "job_id": 5}])
 

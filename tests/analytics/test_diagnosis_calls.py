@@ -471,7 +471,7 @@ def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: 
         f"slowest_rank_time=9.0 {way}_time=36.0 mpiio_coll_{way}s=None mpiio_indep_{way}s=None"
     )
     found = next(each for each in told(file(0, 10, way, **blocks), way).findings if each.cause == "small_requests")
-    assert f"between {way}s of other ranks" in found.what
+    assert f"with {way}s of other ranks" in found.what
     assert ("may wait for file-system locks" in found.what) == locks
     assert any("a lock of the file system" in each.text for each in found.advice) == locks
 

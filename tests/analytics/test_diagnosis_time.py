@@ -66,7 +66,7 @@ def test_the_share_is_of_the_time_in_calls() -> None:
     without, with_dxt = told(end=50), told(seen(row([4.0] * 8, 8.0)), end=50)
     facts = {fact.meaning: fact.value for fact in with_dxt.facts}
     assert facts["time in which at least one rank is in a read or write (DXT)"] == 8
-    assert facts["critical time (time in which the run waits for accesses to files)"] == 50
+    assert facts["critical time (from the first to the last access of each critical file, counted once)"] == 50
     assert facts[
         "time in which at least one rank is in a read or write (DXT), as a share of the run time"
     ] == pytest.approx(0.08)
@@ -174,7 +174,7 @@ def test_turns_by_heatmap_take_the_time_that_passes(write_time: float, cause: bo
 
 
 def test_what_dxt_or_heatmap_have_lost_is_said() -> None:
-    lost = "when each rank accessed the files, in part: DXT ran out of memory, or DXT or HEATMAP is damaged"
+    lost = "times of some accesses: DXT ran out of memory, or the records of DXT or HEATMAP are damaged"
     assert lost in told(seen(source="HEATMAP", partial=True)).unknown
     assert lost not in told(seen(source="HEATMAP")).unknown
 

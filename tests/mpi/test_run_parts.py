@@ -85,4 +85,4 @@ def test_what_the_mpi_library_does_is_not_told_apart(extension: str, tmp_path: p
     assert found["messages"]["most_s"] == found["library"]["most_s"] == 0
     assert found["waiting"]["most_s"] < found["mpi_library"]["most_s"]  # in opening, which this library begins
     assert found["mpi_library"]["most_s"] >= (LATE - 1) * HALF_S
-    assert "the MPI library" in told and "this library" not in told
+    assert "the MPI library" in told and "mpiio_ext" not in told

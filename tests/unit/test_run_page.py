@@ -352,7 +352,7 @@ def test_a_bandwidth_has_no_upper_bound_of_calls_that_return_early() -> None:
     assert "100 MB/s or more" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
     moved = {"write": (Interval(10.0, 10.0), 10**9, Interval(5.0, 10.0))}
     assert "100 MB/s and 200 MB/s" in said([side("write", 1e9, 1e8, low=True)], moved=moved)
-    assert "a rank that writes reached between 100 MB/s and 200 MB/s" in said(
+    assert "An average rank that writes reached between 100 MB/s and 200 MB/s" in said(
         [side("write", 1e9, 1e8, low=True)], moved=moved, processes=4
     )
 
