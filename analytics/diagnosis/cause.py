@@ -57,7 +57,8 @@ class Cells(NamedTuple):
         """
         if not set(self.kinds) <= {"data", "read", "write", "sync", "open", "stat"}:
             return []
-        known = {"data": [direction], "sync": ["write", "sync"], "open": ["meta"], "stat": ["meta"]}
+        known: dict[str, list[str]] = {"sync": ["write", "sync"], "open": ["meta"], "stat": ["meta"]}
+        known["data"] = [direction]
         return list(dict.fromkeys(each for one in self.kinds for each in known.get(one, [one])))
 
 

@@ -114,7 +114,8 @@ def test_one_rank_that_is_as_fast_as_memory_needs_no_advice() -> None:
     """Where the files lie behind one host's memory, all ranks would not be faster."""
     log = LOGS / "one_reader-4-2-plain.darshan"  # 1.8 GB/s
     tables = convert([log.name], str(LOGS)).tables
-    for one_host, words in ((False, "Rank 0 reads most of the data"), (True, "No cause was found: all ranks together moved")):
+    nothing = "No cause was found: all ranks together moved"
+    for one_host, words in ((False, "Rank 0 reads most of the data"), (True, nothing)):
         both = diagnoses(tables, Known(activity=activity_of(log, tables), one_host=one_host))
         told = next(one for one in both if one["document"]["direction"] == "read")
         assert told["document"]["conclusion"].startswith(words) and bool(told["shown"]) != one_host
