@@ -17,7 +17,8 @@ MEASURE = Advice(
 )
 #: Small independent pieces.
 DELEGATES = Advice(
-    "Without changing the program: let delegates, processes beside the ranks, collect the small independent accesses.",
+    "Without changing the program: let delegates collect the small independent accesses. Delegates are processes that"
+    " access files for the ranks.",
     "mpirun -n RANKS mpiio-ext run -H mpiox_delegates=per_node=1 -- PROGRAM",
     "docs/explanation/delegates.md",
 )

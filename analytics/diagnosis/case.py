@@ -13,7 +13,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.overlap import shared
-from mpiio_ext.analytics.diagnosis.words import rounded, where
+from mpiio_ext.analytics.diagnosis.words import rounded, where, worded
 from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.factors.storage import count_of_osts
@@ -642,12 +642,15 @@ class Case:
 
     @functools.cached_property
     def io_time(self) -> float:
-        """Return the time that the job needs for I/O at least (s): critical, in MPI-IO calls, or in calls without data.
+        """Return the time that the job needs for I/O at least (s): critical, or of a rank in calls of one kind.
 
-        The last ones are metadata calls, or calls of MPI-IO that open files, close them or set views.
+        Calls without data are metadata calls, or calls of MPI-IO that open files, close them or set views. Files that
+        are no part of the critical path may have the time of calls with data, and so may syncs.
         """
         meta = max(self.rank_time[0], self.busiest("meta", layer="MPI-IO"))
-        return max(self.calling, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
+        times = (meta, self.busiest(self.files.direction, "sync"))
+        possible = [time for time in times if not time > 1.1 * self.run_time]  # more is of threads, or of pipes
+        return max([self.calling, *possible])
 
     @functools.cached_property
     def in_all_calls(self) -> float:
@@ -766,7 +769,8 @@ class Case:
         base = max(self.time, time, 0.0 if cause.moves_data else called)
         least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
         if confidence == "high" and time < least_sure * max(base, self.calling, called):
-            confidence, reason = "medium", f"{reason}; ranks spend far more time in other calls"
+            whole = worded(self.value(max(base, self.calling, called)), "s")
+            confidence, reason = "medium", f"{reason}; these calls take a small part of {whole} in I/O calls"
         share = time / base if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)
@@ -789,7 +793,7 @@ class Case:
             advice=advice,
             at_most=at_most,
             costs=costs or not at_most,
-            of=self.of_time if base <= self.time else "time of a rank in the examined I/O calls",
+            of=self.of_time if base <= self.time else "time of a rank in reads, writes and metadata calls",
             of_run=self.value(min(1.0, time / self.run_time)) if self.run_time > 0 else float("nan"),
             lost=self.activity is not None and self.activity.lost,
             by_times=by_times,

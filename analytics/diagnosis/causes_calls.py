@@ -340,7 +340,7 @@ def read_modify_write(case: Case) -> Finding | None:
         time=time,
         confidence="high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
         reason="the MPI library reads or writes bytes of the file that no MPI-IO call asked for"
-        + ("" if direction == "read" else "; the log does not show how long it locks the ranges"),
+        + ("" if direction == "read" else "; the log does not show how long it locks ranges of the file"),
         evidence=[
             *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
             *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),

@@ -295,10 +295,10 @@ def _calls(case: Case, counted: Sequence[Counted], chosen: Flags, files: int = 1
     least = "at least " if case.activity is not None and case.activity.lost else ""
     calls, of = _listed([one.name for one in counted]) or "metadata calls (open, stat, seek)", case.at(chosen, "of")
     if files > 1:
-        of = f" of {least}{count_text(case.value(files), 'file')},{case.such_as(chosen)}"
+        of = f" of {least}{count_text(case.value(files), 'file')}{case.such_as(chosen)}"
     counts = [_count(round(case.value(one.number)), one.name if files > 1 else "", least) for one in counted]
     by = {one.whose for one in counted}
-    return f"{calls}{of}, {' and '.join(counts)} by {next(iter(by))}" if len(by) == 1 else f"{calls}{of}"
+    return f"{calls}{of} ({' and '.join(counts)} by {next(iter(by))})" if len(by) == 1 else f"{calls}{of}"
 
 
 METADATA = Cause(
@@ -412,11 +412,12 @@ def syncs(case: Case) -> Finding | None:
     each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
     known = [place for place, _ in case.traced(chosen)]
     alone = _of_a_rank(case, case.syncing, chosen) if len(known) == int(chosen.sum()) else float("nan")
-    both = min(case.busiest("write", chosen=chosen), case.time)
-    if both < 0.5 * limits.busy_sync * case.time:
+    both = case.busiest("write", "sync", chosen=chosen)
+    whole = max(case.time, both)  # DXT has no syncs
+    if both < 0.5 * limits.busy_sync * whole:
         return None
     time = both if np.isnan(alone) else alone
-    sure = each >= limits.slow_sync and both >= limits.busy_sync * case.time
+    sure = each >= limits.slow_sync and both >= limits.busy_sync * whole
     return case.finding(
         SYNCS,
         title="Syncs (fsync) follow the writes again and again: each sync waits for the storage.",
@@ -429,7 +430,7 @@ def syncs(case: Case) -> Finding | None:
             *case.evidence("writes", float(np.nansum(files["{requests}"][chosen])), "count"),
             *case.evidence("time of a sync, with the writes before the sync", each, "s"),
             *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
-            *case.evidence("syncs and writes of a rank, as a share of the time in I/O", both / case.time, "share"),
+            *case.evidence("syncs and writes of a rank, as a share of the time in I/O", both / whole, "share"),
         ],
         advice=[say.FEWER_SYNCS],
         chosen=chosen,

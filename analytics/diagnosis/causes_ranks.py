@@ -349,7 +349,7 @@ def few_aggregators(case: Case) -> Finding | None:
         time=max(0.0, whole - late),
         confidence="high" if sure else "medium",
         reason=(
-            "the calls are collective; the slowest rank moves so much of the file that few ranks can move the rest"
+            "the calls are collective; the bytes of the file, divided by those of its slowest rank, count aggregators"
             + (_UNSURE[much] if not sure else "")
         ),
         evidence=[

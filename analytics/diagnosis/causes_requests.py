@@ -189,7 +189,7 @@ def _scattered(case: Case, together: Flags) -> Flags:
 def _known(large: bool, by_each: bool, locks: bool) -> str:
     """Return where small requests are known from, and what of them the log does not have."""
     return (
-        "Darshan counts each request that reaches the operating system; the time is the time of the slowest rank in"
+        "Darshan counts each request that reaches the operating system; the time of the cause is the slowest rank's in"
         " these requests"
         + ("; the log does not divide this time between small and larger requests" if large else "")
         + ("; the counts are the same if every rank is an aggregator of small calls" if by_each else "")

@@ -288,9 +288,8 @@ def _not_low(case: Case) -> str:
         return ""
     here, bound = (worded(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
     of = " of distinct bytes" if here != worded(case.value(case.bandwidth), "B/s") else ""
-    return (
-        f"all ranks together moved {here}{of} over the {case.of_calling}, which is not low (--low-bandwidth: {bound})"
-    )
+    moved = f"all ranks together moved {here}{of} over the {case.of_calling}"
+    return f"the bandwidth is not low: {moved} (--low-bandwidth: {bound})"
 
 
 def _trivial(case: Case) -> str:
@@ -396,11 +395,13 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
     several = case.processes > 1
     of_one = {"root_writes", "root_reads"} & case.about.keys()
     if several and np.isnan(case.per_job.get("root_writes", 0.0)) and not (of_one or ranked[case.files.critical].all()):
-        unknown.append("bytes that rank 0 wrote (root_writes): of a shared file, the log has one record for all ranks")
+        unknown.append(
+            "bytes that rank 0 wrote (root_writes): for a shared file, the log has only the sum over all ranks"
+        )
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
     if several and np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append(
-            "times of the fastest and the slowest rank (straggler): the log lacks these times for the critical files"
+            "speeds of single ranks (straggler): the log lacks times of single ranks for the critical files"
             + (", or only aggregators access these files" if (case.collective & case.files.critical).any() else "")
         )
     if case.activity is not None and case.activity.partial:

@@ -226,8 +226,8 @@ class Diagnosis:
             return f"No cause was found: {self.not_low}."
         if self.beyond:
             text = (
-                "No cause was found: no known factor explains the time of the critical files. Some factors of the whole"
-                f" job are beyond their limits, but do not explain the time ({'; '.join(self.beyond)})."
+                "No cause was found: no known factor explains the time of the critical files. Factors of the whole job"
+                f" ({'; '.join(self.beyond)}) are beyond their limits, but do not explain the time."
             )
         else:
             text = "No cause was found: all numbers that this analysis checks are within their limits."

@@ -233,6 +233,11 @@ def _opened(spent: Spent) -> bool:
     )
 
 
+def _waited(spent: Spent) -> str:
+    share = f"{100 * spent.no_cpu:.0f} % of the time from MPI_Init to MPI_Finalize"
+    return f"On average, a rank waited for a CPU for {share}"
+
+
 def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) -> str:
     """Return what most of the time was, where no cause is known: the direction with its bandwidth, and the file.
 
@@ -258,7 +263,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
     largest = "" if right else _largest(spent, 0.0)
     said += f", in {what} of {mean_text(each)}" if each and low and not largest else ""
     if spent.no_cpu:
-        said += f". On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time in MPI"
+        said += f". {_waited(spent)}"
     said += f". {largest[0].upper()}{largest[1:]}" if largest else ""
     said += "; nothing overlaps the program's nonblocking or split calls" if spent.in_vain else ""
     end = f"; nothing {'' if _is_all_seen(spent) else 'found '}to change" if right else ""
@@ -393,8 +398,7 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
         part = f". {part[0].upper()}{part[1:]}" if largest else f"; {part}"
         text = f"{lead_of}{largest}{part} were {words}.{f' {unknown}' if unknown else ''}"
         return text if narrow else text.replace(f" of {seconds_text(io_s)} were", " of this time were")
-    cpu = f"On average, a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time in MPI"
-    waited = f" {cpu}; time in I/O may include this wait."
+    waited = f" {_waited(spent)}; time in I/O may include this wait."
     cpu = waited if spent.no_cpu else ""
     return f"{lead} ({of}){largest}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
 

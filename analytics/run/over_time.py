@@ -100,10 +100,12 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     lost = max(0.0, 1 - kept / there) if there else 0.0
     if lost >= _TOO_MUCH:
         return None
-    text = f"Each curve is the sum over all ranks, in steps of {seconds_text(step)} (recordings)."
+    text = f"Each curve is the sum over all ranks, in steps of {seconds_text(step)}."
     if lost >= _LOST:
-        text += f" The curves lack {100 * lost:.0f} % of the bytes: a rank moved these bytes while it accessed several"
-        text += " files in turn."
+        text += (
+            f" The curves lack {100 * lost:.0f} % of the bytes: a rank moved these bytes while it alternated between"
+        )
+        text += " files, and the recordings do not show to which file the bytes belong."
     which = ", ".join(dict.fromkeys(names[place] for place, _ in shown))
     title = f"Bandwidth of the files that took the most time: {which}"
     return _steps("bandwidth-files", title, series, run_s, text)

@@ -34,10 +34,9 @@ _LOCKS = (
 
 _TIMES = (
     "Times are means over the ranks. Exchange: a rank exchanges data with other ranks. Storage: a rank reads and"
-    " writes. Waiting: a rank waits for other ranks. By itself: a rank carries out independent calls. The library makes"
-    " requests to the file system from the program's calls. A collective call works in rounds. In a round some"
-    " ranks, the"
-    " aggregators, each exchange one part of the file with the other ranks, and read or write this part."
+    " writes. Waiting: a rank waits for other ranks. By itself: a rank carries out independent calls. mpiio_ext turns"
+    " the program's calls into requests to the file system. A collective call works in rounds. In a round some ranks,"
+    " the aggregators, each exchange one part of the file with the other ranks, and read or write this part."
 )
 
 
@@ -191,8 +190,8 @@ def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
     grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
     shown = (
-        "The tables contain the files that took the most time. The file system reported sizes, stripes and locks after"
-        " the run."
+        "The tables contain the files that took the most time. The file system reported stripe sizes, stripes and the"
+        " kind of locks after the run."
     )
     return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[shown])
 

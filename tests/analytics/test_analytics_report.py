@@ -225,9 +225,9 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
             "It is slow. The cause explains 5.02 s (100 % of the time in I/O, 42 % of the run time).",
         ),
         (
-            "No cause was found: all ranks together moved 4 GB/s over the critical time, which is not low"
+            "No cause was found: the bandwidth is not low: all ranks together moved 4 GB/s over the critical time"
             " (--low-bandwidth: 1 GB/s).",
-            "No cause was found: all ranks together moved 4 GB/s over the time in I/O, which is not low.",
+            "No cause was found: the bandwidth is not low: all ranks together moved 4 GB/s over the time in I/O.",
         ),
         (
             "The cause explains 90 % of the time in which bytes move (HEATMAP).",

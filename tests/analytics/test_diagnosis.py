@@ -203,7 +203,7 @@ def test_root_and_serialised_and_straggler() -> None:
 
 def test_metadata_small_files_and_alignment() -> None:
     found = causes(file(0, 10, meta_time=30.0))["metadata"]
-    assert (found.share, found.of) == (pytest.approx(0.75), "time of a rank in the examined I/O calls")
+    assert (found.share, found.of) == (pytest.approx(0.75), "time of a rank in reads, writes and metadata calls")
     found = causes(file(0, 10, meta_time=5.0, write_time=1.0))["metadata"]  # of 6 s in calls, and 10 s of I/O
     assert (found.share, found.of) == (pytest.approx(0.5), "critical time")
     many = [file(k, k + 1, bytes_written=4096, file=f"f{k}") for k in range(120)]
@@ -218,7 +218,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
     assert list(found.findings) == []
     assert found.conclusion == (
-        "No cause was found: all ranks together moved 19.8 GB/s over the critical time, which is not low"
+        "No cause was found: the bandwidth is not low: all ranks together moved 19.8 GB/s over the critical time"
         " (--low-bandwidth: 1 GB/s)."
     )
     (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
@@ -236,7 +236,8 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     ]
     both = diagnose(JOB, many)
     assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
-    end = "But all ranks together moved 4 GB/s over the critical time, which is not low (--low-bandwidth: 1 GB/s)."
+    moved = "all ranks together moved 4 GB/s over the critical time"
+    end = f"But the bandwidth is not low: {moved} (--low-bandwidth: 1 GB/s)."
     assert both.conclusion.endswith(end)
 
 

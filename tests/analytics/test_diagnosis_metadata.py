@@ -42,17 +42,17 @@ SOME = {READS: 100, READ_BYTES: 100 << 20}
 KINDS: dict[str, tuple[list[Record], str, str]] = {
     "polled": (
         [(1, -1, {OPENS: 4, STATS: 5120, **SOME}, {META_S: 20.0, **reads()})],
-        "stat calls of `f1`, 1,280 times by an average rank",
+        "stat calls of `f1` (1,280 times by an average rank)",
         "until a file changes",
     ),
     "looked-up": (
         [(k, -1, {OPENS: 4, STATS: 128, **SOME}, {META_S: 0.5, **reads(0.01)}) for k in range(1, 41)],
-        "stat calls of 40 files, such as `f1`, 1,280 stat calls by an average rank",
+        "stat calls of 40 files such as `f1` (1,280 stat calls by an average rank)",
         "keep its result",
     ),
     "one-rank": (
         [(k, 0, {OPENS: 1, **SOME}, {META_S: 0.01, **reads(0.001)}) for k in range(1, 501)],
-        "opens of 500 files, such as `f1`, 500 opens by rank 0",
+        "opens of 500 files such as `f1` (500 opens by rank 0)",
         "few large ones",
     ),
     "some-ranks": (
@@ -62,12 +62,12 @@ KINDS: dict[str, tuple[list[Record], str, str]] = {
             for rank in range(4)
             if rank != k % 4
         ],
-        "opens of 400 files, such as `f1`, 300 opens by each rank",
+        "opens of 400 files such as `f1` (300 opens by each rank)",
         "few large ones",
     ),
     "uneven": (
         [(1, rank, {OPENS: 200 * (1 + rank), **SOME}, {META_S: 4.0, **reads()}) for rank in range(4)],
-        "opens of `f1`, 500 times by an average rank",
+        "opens of `f1` (500 times by an average rank)",
         "keep them open",
     ),
 }

@@ -547,7 +547,7 @@ def test_metadata_calls_of_one_rank_are_not_divided_by_all() -> None:
     counted = ("time of a process in metadata calls", "opens of rank 5", "processes")
     assert tuple(told[each] for each in counted) == (30.0, 1000.0, 64.0)
     lost = diagnose(job, rows, activity=dataclasses.replace(alone, full=True)).findings[0]
-    assert lost.what == "opens of at least 10 files, such as `f0`, at least 1,000 opens by rank 5", lost.what
+    assert lost.what == "opens of at least 10 files such as `f0` (at least 1,000 opens by rank 5)", lost.what
     spread = diagnose(job, rows, activity=of_ranks(rows, range(10)))
     assert [each for each in spread.findings if "alone" in each.title] == []
     assert "calls (opens) of ranks 0, 1, 2, 3, 4 and 5 more take" in spread.findings[0].title
@@ -677,7 +677,7 @@ def test_fill_values_are_writes_however_fast(written: int, cause: str | None) ->
     row = file(0, 0.1, bytes_written=written, max_offset_written=(200 << 20) - 1, mpiio_coll_writes=None)
     found = diagnose({**JOB, "processes": 1, "run_time": 0.2}, [row])
     assert dict(causes(found)).get("redundant_writes") == cause
-    assert ("which is not low" in found.conclusion and "H5D_FILL_TIME_NEVER" in found.text()) or cause is None
+    assert ("the bandwidth is not low" in found.conclusion and "H5D_FILL_TIME_NEVER" in found.text()) or cause is None
     assert ("of distinct bytes over" in found.conclusion) == bool(cause)
 
 

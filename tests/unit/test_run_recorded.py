@@ -162,7 +162,7 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
             calls.append(Call(operation="MPI_File_close", start=at + 7 * 10**6, duration=10**6))
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 4")
     document = of_folder(tmp_path)
-    assert "`a`, 300 times" in document["sentence"], document["sentence"]
+    assert "`a` (300 times" in document["sentence"], document["sentence"]
     told = [finding["title"] for finding in document["findings"]]
     assert not any("rank 0" in title or "syncs" in title for title in told), told
 
