@@ -261,7 +261,7 @@ def _under_srun(
     """Yield srun's words, with the variables in one option ``--export`` of each program."""
     from mpiio_ext.common import srun  # not for each rank of a run
 
-    default = environment.get("SLURM_EXPORT_ENV", "") or "ALL"
+    default = environment.get("SLURM_EXPORT_ENV", "ALL")  # "" passes nothing on
     ends = [*(at for at, word in enumerate(words) if word == ":"), len(words)]
     for begin, end in zip([0, *(at + 1 for at in ends)], ends, strict=False):
         items, left = srun.taken_out(words[begin:end], default)

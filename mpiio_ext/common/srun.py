@@ -8,12 +8,13 @@ it. ALL passes on the whole environment. NONE and NIL stand for an empty list, b
 list of ours alone gives the tasks the same environment, and ours. Options end at the first word that is neither an
 option nor the value of one: an option of the program is left to the program.
 
-Source: srun(1) of Slurm 22.05 to 25.05, and srun 22.05.8, which has taken the last option, a value in quotes and
-abbreviations of the option (``--exp``).
+Source: srun(1) of Slurm 22.05 to 25.05, and srun 22.05.8 and 24.11.5, which take the last option, a value in quotes
+and abbreviations of the option (``--exp``), and stop at an item NONE.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Sequence
 
@@ -23,11 +24,11 @@ _VALUED = frozenset("AabBcCdDeGiJLMmnNopqrStTwWx")
 _FLAGS = frozenset(
     f"--{name}"
     for name in (
-        "bcast compress contiguous debugger-test disable-status exact exclusive external get-user-env help hold"
-        " immediate interactive kill-on-bad-exit label multi-prog nice no-allocate no-kill oom-kill-step overcommit"
-        " overlap oversubscribe preserve-env propagate pty quiet quit-on-interrupt reboot resv-ports send-libs share"
-        " spread-job spread-segments stepmgr test-only unbuffered usage use-min-nodes verbose version"
-        " wait-for-children whole x11"
+        "bcast compress contiguous debugger-test disable-status exact exclusive external external-launcher get-"
+        " user-env help hold immediate interactive kill-on-bad-exit label multi-prog nice no-allocate no-kill oom-"
+        " kill-step overcommit overlap oversubscribe preserve-env propagate pty quiet quit-on-interrupt reboot"
+        " resv-ports send-libs share spread-job spread-segments stepmgr test-only unbuffered usage use-min-nodes"
+        " verbose version wait-for-children whole x11"
     ).split()
 )
 #: The option and its abbreviations that are no other option's.
@@ -78,7 +79,8 @@ def taken_out(words: Sequence[str], default: str) -> tuple[list[str], list[str]]
     """
     values, left = _exports(words)
     value = values[-1] if values else default
-    return ([] if value.lower() in _NOTHING else _ITEM.findall(value)), left
+    items = [] if value.lower() in _NOTHING else _ITEM.findall(value)
+    return list(itertools.takewhile(lambda item: item.lower() != "none", items)), left  # srun stops at NONE
 
 
 def has_all(items: Collection[str]) -> bool:

@@ -48,7 +48,8 @@ _DECISIVE = (
 )
 #: Variables that Open MPI's own launcher sets for its ranks: they do not depend on how the bench was started.
 _LAUNCHER = re.compile(
-    r"OMPI_MCA_(ess|orte|pmix|initial_wdir|mpi_oversubscribe|shmem_RUNTIME|hwloc).*|PMIX_MCA_.*|PRTE_MCA_.*"
+    r"OMPI_MCA_(ess|orte|pmix|plm_slurm_args|initial_wdir|mpi_oversubscribe|shmem_RUNTIME|hwloc).*"
+    r"|PMIX_MCA_.*|PRTE_MCA_.*"
 )
 
 

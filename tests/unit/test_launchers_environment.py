@@ -25,19 +25,21 @@ name = os.path.basename(sys.argv[0])
 parser.add_argument("-n", "--ntasks", type=int)
 parser.add_argument("--mpi")
 parser.add_argument("-l", "--label", action="store_true")
+parser.add_argument("--external-launcher", action="store_true")
 sets = {{"jsrun": ("-E", "--env"), "aprun": ("-e",), "mpiexec": ("--env",), "flux": ("--env",)}}.get(name)
 words = sys.argv[1:]
 if name == "flux":
     assert words.pop(0) == "run", words
 tasks = dict(os.environ)
 if name == "srun":
-    parser.add_argument("--export", default=os.environ.get("SLURM_EXPORT_ENV") or "ALL")
+    parser.add_argument("--export", default=os.environ.get("SLURM_EXPORT_ENV", "ALL"))
 else:
     parser.add_argument(*sets, action="append", dest="sets", default=[])
 parser.add_argument("program", nargs=argparse.REMAINDER)
 options = parser.parse_args(words)
 if name == "srun":
     items = [] if options.export.upper() in ("NONE", "NIL") else [each for each in options.export.split(",") if each]
+    items = items[: next((at for at, each in enumerate(items) if each.upper() == "NONE"), len(items))]
     every = any(each.upper() == "ALL" for each in items)
     tasks = {{key: value for key, value in os.environ.items() if every or key.startswith("SLURM_")}}
     for each in items:
@@ -77,7 +79,7 @@ AROUND = {"PATH": os.defpath, "AAA": "1", "BBB": "x y"}
 
 
 @pytest.mark.parametrize("preloaded", [False, True])
-@pytest.mark.parametrize("variable", ["", "NONE", "AAA", "ALL,FOO=5"])
+@pytest.mark.parametrize("variable", [None, "", "NONE", "AAA", "ALL,FOO=5"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -95,13 +97,16 @@ AROUND = {"PATH": os.defpath, "AAA": "1", "BBB": "x y"}
         ["--export=ALL,LD_PRELOAD=/lib/darshan.so"],
         ["--export=LD_PRELOAD,MPIOX_HINTS=*:cb_nodes=9"],
         ["--label", "--export=AAA"],
+        ["--external-launcher", "--export=AAA"],
+        ["--export=NONE,AAA"],
+        ["--export=AAA,NONE,BBB"],
     ],
 )
 def test_tasks_of_srun_have_what_they_would_have_and_the_library(
-    options: list[str], variable: str, preloaded: bool, tmp_path: pathlib.Path
+    options: list[str], variable: str | None, preloaded: bool, tmp_path: pathlib.Path
 ) -> None:
     """An option of the program that has the same name is the program's."""
-    environment = AROUND | ({"SLURM_EXPORT_ENV": variable} if variable else {})
+    environment = AROUND | ({} if variable is None else {"SLURM_EXPORT_ENV": variable})
     environment |= {"LD_PRELOAD": "/lib/other.so"} if preloaded else {}
     command = ["srun", *options, "./app", "--export=NONE", "-n", "3"]
     program, found = tasks(tmp_path, command, environment)
