@@ -644,8 +644,7 @@ class Case:
     def io_time(self) -> float:
         """Return the time that the job needs for I/O at least (s): critical, or of a rank in calls of one kind.
 
-        Calls without data are metadata calls, or calls of MPI-IO that open files, close them or set views. Files that
-        are no part of the critical path may have the time of calls with data, and so may syncs.
+        Calls without data are metadata calls, or calls of MPI-IO that open files, close them or set views.
         """
         meta = max(self.rank_time[0], self.busiest("meta", layer="MPI-IO"))
         times = (meta, self.busiest(self.files.direction, "sync"))
