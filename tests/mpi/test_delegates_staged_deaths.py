@@ -154,6 +154,49 @@ def test_what_ranks_have_started_outlives_them(tmp_path: pathlib.Path, who: str)
     assert recovered == 0 or who in ("both", "everything")
 
 
+FINALIZED = """
+    import os, sys
+    import numpy as np
+    from mpi4py import MPI
+
+    comm, part = MPI.COMM_WORLD, 1 << 20
+    file = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_WRONLY)
+    file.Write_at_all(comm.rank * part, np.full(part, 1 + comm.rank, "u1"))
+    if os.fork() == 0:
+        os._exit(0)
+    try:
+        while os.wait():  # all children of the program: no delegate is one
+            pass
+    except ChildProcessError:
+        pass
+    file.Close()
+    print("closed" if comm.rank == 0 else "", flush=True)
+"""
+
+
+@pytest.mark.parametrize("victims", ["both", "supervisors", "nobody"])
+def test_ranks_in_finalize_wait_for_what_they_have_started(tmp_path: pathlib.Path, victims: str) -> None:
+    """They write the bytes of a delegate that dies with its supervisor meanwhile, and report a long wait."""
+    hints = "*:mpiox_delegates=2:mpiox_delegate_mode=process:mpiox_delegate_page=64k:mpiox_close=staged"
+    env = {
+        **preload_environment(),
+        "MPIOX_HINTS": f"{hints}:mpiox_delegate_report=1",
+        "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=100",
+    }
+    command = [str(launcher()), "-n", "2", "python", "-c", textwrap.dedent(FINALIZED), str(tmp_path / "file")]
+    with job(command, tmp_path / "log", env) as running:
+        running.wait_for("closed", LIMIT_S)
+        if victims == "both":
+            kill(running, "both", random.Random(1))
+        elif victims == "supervisors":
+            send(running.supervisors(), signal.SIGKILL)
+        assert running.status(LIMIT_S) == 0, running.text()
+        assert (tmp_path / "file").exists(), running.text()  # before mpirun sees the ends of all descriptors
+        assert not running.left(GRACE_S), running.text()
+        assert victims != "nobody" or "MPI_Finalize waits for I/O delegate" in running.text()
+    assert whole(tmp_path / "file") == b"".join(bytes([1 + rank]) * (1 << 20) for rank in range(2))
+
+
 AFTER = """
     import pathlib, sys, time
     import numpy as np

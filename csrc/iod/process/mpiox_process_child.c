@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-static const double ending_s = 10; /* limit on a supervisor's end */
+static const double ending_s = 15; /* limit on a supervisor's end: more than its own on the delegate's */
 
 int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error)
 {
@@ -42,9 +42,9 @@ int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error)
 
 /* Execute mpiio-ext-delegate with `theirs` as its descriptor 3, no signal blocked, in a session of its own: signals
  * from a launcher or a terminal to the program's process group do not reach it. */
-static int execute(const char *path, int theirs, pid_t *pid)
+static int execute(const char *path, bool apart, int theirs, pid_t *pid)
 {
-    char *const arguments[] = {"mpiio-ext-delegate", "serve", NULL};
+    char *const arguments[] = {"mpiio-ext-delegate", "serve", apart ? "apart" : NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -64,6 +64,14 @@ static int execute(const char *path, int theirs, pid_t *pid)
     return failed;
 }
 
+/* The process that was executed leaves its own child behind, and exits at once. */
+static void collect(mpiox_process_child *process)
+{
+    while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    process->pid = 0;
+}
+
 bool mpiox_process_child_has_ended(mpiox_process_child *process, int *status)
 {
     const pid_t pid = waitpid(process->pid, status, WNOHANG);
@@ -81,7 +89,7 @@ static void give_up(mpiox_process_child *process)
 
     close(process->socket);
     process->socket = -1;
-    while (!mpiox_process_child_has_ended(process, &status)) {
+    while (process->pid > 0 && !mpiox_process_child_has_ended(process, &status)) {
         if (mpiox_now() > until)
             kill(process->pid, SIGKILL);
         poll(NULL, 0, 10);
@@ -94,7 +102,27 @@ static int fail(mpiox_announcement *announced, int code, int sys_errno, const ch
     return code;
 }
 
-int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds, mpiox_process_child *out,
+/* Two connected descriptors, none of which is one that execute() opens. */
+static bool make_pair(int pair[2])
+{
+    int made[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, made) != 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        pair[i] = fcntl(made[i], F_DUPFD_CLOEXEC, MPIOX_PROCESS_SOCKET + 1);
+        close(made[i]);
+    }
+    if (pair[0] >= 0 && pair[1] >= 0)
+        return true;
+    for (int i = 0; i < 2; i++) {
+        if (pair[i] >= 0)
+            close(pair[i]);
+    }
+    return false;
+}
+
+int mpiox_process_child_start(const mpiox_process_orders *orders, bool apart, double seconds, mpiox_process_child *out,
                               mpiox_announcement *announced)
 {
     const double until = mpiox_now() + seconds;
@@ -106,17 +134,13 @@ int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds
     announced->node = orders->node;
     if (mpiox_process_executable(path, sizeof path, &announced->error) != MPIOX_OK)
         return announced->code = MPIOX_E_UNSUPPORTED;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    if (!make_pair(pair))
         return fail(announced, MPIOX_E_NOMEM, errno, "starting a delegate");
-    if (pair[1] == MPIOX_PROCESS_SOCKET) { /* dup2 of a descriptor to itself would leave it to be closed */
-        const int other = dup(pair[1]);
-
-        close(pair[1]);
-        pair[1] = other;
-    }
-    failed = execute(path, pair[1], &out->pid);
+    failed = execute(path, apart, pair[1], &out->pid);
     close(pair[1]);
     out->socket = pair[0];
+    if (failed == 0 && apart)
+        collect(out);
     if (failed != 0) {
         close(pair[0]);
         return fail(announced, MPIOX_E_UNSUPPORTED, failed, "executing mpiio-ext-delegate");

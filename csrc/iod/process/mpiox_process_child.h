@@ -20,18 +20,19 @@
 enum { MPIOX_PROCESS_SOCKET = 3 }; /* the descriptor by which a supervisor talks to its parent */
 
 typedef struct mpiox_process_child {
-    pid_t pid; /* the supervisor's */
+    pid_t pid; /* the supervisor's; 0: it is no child of this process */
     int socket;
 } mpiox_process_child;
 
 /* Where the executable is: beside the library. 0, or MPIOX_E_UNSUPPORTED if it is not there. */
 int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error);
-/* Blocking, `seconds` at most. Returns announced->code; if that is not MPIOX_OK no process remains. */
-int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds, mpiox_process_child *out,
+/* Blocking, `seconds` at most. `apart`: the supervisor is no child of this process, whose program may wait for all of
+ * its children. Returns announced->code; if that is not MPIOX_OK no process remains, or (apart) it ends by itself. */
+int mpiox_process_child_start(const mpiox_process_orders *orders, bool apart, double seconds, mpiox_process_child *out,
                               mpiox_announcement *announced);
 /* The verdict: go on and serve, or end. Local, does not wait. */
 void mpiox_process_child_release(mpiox_process_child *process, bool go);
-/* Has it ended? Then *status is as of waitpid(). Local, does not wait. */
+/* Has the child ended? Then *status is as of waitpid(). Local, does not wait. */
 bool mpiox_process_child_has_ended(mpiox_process_child *process, int *status);
 
 #endif

@@ -123,8 +123,6 @@ static int try_processes(const mpiox_service_plan *plan, mpiox_announcement *ann
     mpiox_service_starting_for(NULL);
     code = join_hosted(plan, announced, error);
     mpiox_service_process_release(code == MPIOX_OK);
-    if (code != MPIOX_OK)
-        mpiox_service_process_await();
     return code;
 }
 
@@ -636,6 +634,6 @@ void mpiox_service_finalize(void)
     if (own.mode == MPIOX_SERVICE_THREAD)
         mpiox_service_thread_await();
     if (own.mode == MPIOX_SERVICE_PROCESS)
-        mpiox_service_process_await();
+        mpiox_service_process_await(own.delegates, own.hints.delegate_report);
     snprintf(own.reason, sizeof own.reason, "MPI_Finalize has begun");
 }

@@ -2,12 +2,15 @@
 #include "mpiox_service_main.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "mpiox_process_supervise.h"
 #include "mpiox_service_spawn.h"
 
 int mpiox_service_main(int argc, char **argv)
 {
+    if (argc > 2 && strcmp(argv[2], "apart") == 0 && fork() > 0)
+        _exit(0); /* where fork() has failed this process serves */
     if (argc > 1 && strcmp(argv[1], "serve") == 0)
         return mpiox_process_supervise();
     return mpiox_service_spawn_be_child(argc > 1 ? argv[1] : NULL);

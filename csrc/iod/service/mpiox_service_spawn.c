@@ -432,7 +432,7 @@ static void start_delegate(const char *text, int index)
     if (socket < 0)
         return; /* rank 0 does not hang either */
     unsetenv(MPIOX_SERVICE_CALL_VARIABLE);
-    mpiox_process_child_start(&orders, orders.seconds, &process, &announced);
+    mpiox_process_child_start(&orders, false, orders.seconds, &process, &announced);
     announced.spawned_pid = getpid();
     go = mpiox_service_call_answer(socket, &announced);
     if (announced.code == MPIOX_OK)

@@ -62,7 +62,7 @@ int mpiox_service_split_start(const mpiox_service_plan *plan, int32_t index, mpi
     orders.node = plan->topology->node;
     orders.launcher_id = mpiox_process_launcher_id_self();
     memset(&own, 0, sizeof own);
-    if (mpiox_process_child_start(&orders, plan->seconds, &own.process, announced) != MPIOX_OK) {
+    if (mpiox_process_child_start(&orders, false, plan->seconds, &own.process, announced) != MPIOX_OK) {
         own.in_process = true;
         mpiox_process_begin(&orders, &own.instance, announced);
     }
