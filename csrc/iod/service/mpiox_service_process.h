@@ -23,9 +23,9 @@ const char *mpiox_service_process_refusal(void);
 int mpiox_service_process_start(const mpiox_service_plan *plan, mpiox_announcement *announced);
 /* Everybody has attached: serve; or end, soon and without being waited for. Local. */
 void mpiox_service_process_release(bool go);
-/* This process has left its delegates (array of the job's). Wait until those that it has started have ended, because all
- * clients have left, letting MPI make progress; rescue those that have died. Prints a line after report_s seconds, if
- * that is not 0. Local. */
+/* This process has left its delegates (array of the job's). Wait until those that it has started have ended, because
+ * all clients have left, letting MPI make progress; rescue those that have died. Prints a line after report_s seconds,
+ * if that is not 0. Local. */
 void mpiox_service_process_await(mpiox_process *delegates, int32_t report_s);
 
 #endif
