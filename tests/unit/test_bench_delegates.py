@@ -75,7 +75,7 @@ def test_none_are_no_delegates(value):
     "arguments, message",
     [
         (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
-        (["--delegate-mode", "fork"], "'spawn', 'split', 'thread', 'auto'"),
+        (["--delegate-mode", "fork"], "'spawn', 'split', 'process', 'thread', 'auto'"),
         (["-m", "delegates,delegates+mpiox_delegates=3"], "all files of a job have the same ones"),
     ],
 )

@@ -155,7 +155,7 @@ def test_spawning_that_the_library_refuses_is_told() -> None:
     """It works, but no delegate is spawned: what decides is the library's rule."""
     found = job(spawn_refused="only with Open MPI 4")["mpi.spawn"]
     assert found.state.value == "warning" and "only with Open MPI 4" in found.text
-    assert "become threads" in found.advice and "split" not in found.advice
+    assert "become processes" in found.advice and "split" not in found.advice
 
 
 def test_error_of_spawning_is_one_line() -> None:
@@ -166,7 +166,7 @@ def test_error_of_spawning_is_one_line() -> None:
     )
     found = job(spawned=0, spawn_error=stack)["mpi.spawn"]
     assert found.text == "MPI_Comm_spawn does not work: MPIDU_Init_shm_put(12): unable to put"
-    assert "thread" in found.advice and "split" not in found.advice
+    assert "process" in found.advice and "split" not in found.advice
     assert job(spawned=0, spawn_error="MPI_ERR_SPAWN: no\n")["mpi.spawn"].text.endswith("work: MPI_ERR_SPAWN: no")
 
 
