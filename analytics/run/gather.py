@@ -213,7 +213,7 @@ def _is_crowded(tables: Mapping[str, pa.Table]) -> bool:
 def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
     """Return a part of a document in words that are true where there is no Darshan log."""
     if isinstance(part, str):
-        text = functools.reduce(lambda text, pair: text.replace(*pair), words, part.replace("The log", "the log"))
+        text = functools.reduce(lambda text, pair: text.replace(*pair), (("The log", "the log"), *words), part)
         return re.sub(r"(^|[.!?] )the recordings", r"\1The recordings", text)
     if isinstance(part, Mapping):
         return {name: _in_words(each, words) for name, each in part.items()}

@@ -47,7 +47,7 @@ def test_requests_that_wait_for_a_server_are(tmp_path: pathlib.Path, kind: str, 
     slow = {"LD_PRELOAD": slow_storage(), "SLOW_STORAGE_PATH": str(tmp_path / "data"), "SLOW_STORAGE_US": "500"}
     text = told(tmp_path, kind, **slow)["delegation"]
     assert text.startswith("would pay here: ") == pays, text
-    assert not pays or f"{RANKS * COUNT} of {BYTES} bytes waited" in text
+    assert not pays or f"{RANKS * COUNT} accesses of {BYTES} bytes took" in text
 
 
 def test_those_who_have_delegates_are_told_of_them(tmp_path: pathlib.Path) -> None:

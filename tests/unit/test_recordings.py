@@ -428,7 +428,7 @@ def test_a_killed_process(tmp_path: pathlib.Path) -> None:
     assert found.head.running
     assert found.records["done"].tolist() == [[0, 3 * 499]]
     written = convert(tmp_path, tmp_path / "log", dxt=True)
-    assert written.lacks == ["rank 0: its recording has no end: it was killed"]
+    assert written.lacks == ["rank 0: its recording has no end, since the process was killed"]
 
 
 # ---- any bytes -------------------------------------------------------------------------------------------------------
