@@ -768,8 +768,8 @@ class Case:
         base = max(self.time, time, 0.0 if cause.moves_data else called)
         least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
         if confidence == "high" and time < least_sure * max(base, self.calling, called):
-            whole = worded(self.value(max(base, self.calling, called)), "s")
-            confidence, reason = "medium", f"{reason}; these calls take a small part of {whole} in I/O calls"
+            took, whole = (worded(self.value(each), "s") for each in (time, max(base, self.calling, called)))
+            confidence, reason = "medium", f"{reason}; these calls take {took} of {whole} in I/O calls"
         share = time / base if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)

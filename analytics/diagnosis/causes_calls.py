@@ -339,8 +339,8 @@ def read_modify_write(case: Case) -> Finding | None:
         what=f"{small}writes{case.at(chosen)} carried out by read-modify-write" if case.write else "",
         time=time,
         confidence="high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
-        reason="the MPI library reads or writes bytes of the file that no MPI-IO call asked for"
-        + ("" if direction == "read" else "; the log does not show how long it locks ranges of the file"),
+        reason="bytes of the file are read or written that no MPI-IO call asked for"
+        + ("" if direction == "read" else "; the log does not show how long the MPI library locks ranges"),
         evidence=[
             *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
             *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),

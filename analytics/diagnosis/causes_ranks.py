@@ -349,7 +349,7 @@ def few_aggregators(case: Case) -> Finding | None:
         time=max(0.0, whole - late),
         confidence="high" if sure else "medium",
         reason=(
-            "the calls are collective; the bytes of the file, divided by those of its slowest rank, count aggregators"
+            "the calls are collective; bytes of the file, divided by those of its slowest rank, estimate aggregators"
             + (_UNSURE[much] if not sure else "")
         ),
         evidence=[

@@ -9,8 +9,13 @@
 
 int mpiox_service_main(int argc, char **argv)
 {
-    if (argc > 2 && strcmp(argv[2], "apart") == 0 && fork() > 0)
-        _exit(0); /* where fork() has failed this process serves */
+    /* The parent waits for this process. If fork() fails the end of the socket is its answer. */
+    if (argc > 2 && strcmp(argv[2], "apart") == 0) {
+        const pid_t child = fork();
+
+        if (child != 0)
+            _exit(child < 0);
+    }
     if (argc > 1 && strcmp(argv[1], "serve") == 0)
         return mpiox_process_supervise();
     return mpiox_service_spawn_be_child(argc > 1 ? argv[1] : NULL);
