@@ -91,7 +91,8 @@ class Case:
         self.of_time, self.exclusive = self._in_io()
         self.time = float(self.exclusive.sum())
         self.about: dict[str, Flags] = {}  # cause -> files that its finding is about
-        self.order = [int(row) for row in np.argsort(-files.exclusive, kind="stable") if files.critical[row]]
+        by_time = np.argsort(np.where(files.critical, -files.exclusive, 1.0), kind="stable")
+        self.order: list[int] = by_time[: files.critical.sum()].tolist()
 
     # ---- time in I/O -------------------------------------------------------------------------------------------------
 
@@ -176,18 +177,16 @@ class Case:
         """Return the counters of each file that are in no table; zeros where they are not known."""
         if self.activity is None or "file_id" not in self.files.table.schema.names:
             return [Calls()] * len(self.files)
-        numbers = self.files.table["file_id"].to_pylist()
-        return [self.activity.calls.get(number, Calls()) for number in numbers]
+        unknown = Calls()
+        return [self.activity.calls.get(number, unknown) for number in self.files.table["file_id"].to_pylist()]
 
     @functools.cached_property
     def syncs(self) -> Numbers:
         """Return how often the program syncs each file, by MPI-IO where it opens it so; 0 where it is not known."""
-        return np.array(
-            [
-                float(calls.asked_syncs if own else calls.syncs)
-                for calls, own in zip(self.calls, self._by_mpi, strict=True)
-            ]
+        asked, syncs = (
+            np.array([float(getattr(one, name)) for one in self.calls]) for name in ("asked_syncs", "syncs")
         )
+        return np.where(self._by_mpi, asked, syncs)
 
     @functools.cached_property
     def opens(self) -> Numbers:
@@ -245,7 +244,7 @@ class Case:
         both have, nothing shows: then no rule may take them for collective.
         """
         together, alone = (np.nan_to_num(self.files[name]) for name in ("{collective}", "{independent}"))
-        large = np.array([calls.large(self.write) for calls in self.calls])
+        large = np.array([calls.large(self.write) if calls.sizes else 0.0 for calls in self.calls])
         off = [np.abs(np.log(np.maximum(count, 0.5) / np.maximum(large, 1.0))) for count in (together, alone)]
         clear = (large > 0) & (together > 0) & (np.minimum(*off) <= np.log(_AS_MANY))
         more = (self.per_file["no_collective"] <= self.limits.independent) & (together > 0)
@@ -705,7 +704,7 @@ class Case:
     def named(self, chosen: Any, first: Numbers | None = None) -> list[str]:
         """Return the names of chosen files, most critical, or largest `first`, at the head; the rest as a number."""
         rows = [row for row in self.order if chosen[row]]
-        rows += [int(row) for row in np.flatnonzero(chosen) if not self.files.critical[row]]
+        rows += np.flatnonzero(chosen & ~self.files.critical).tolist()
         if first is not None:
             known = np.nan_to_num(first).tolist()
             rows.sort(key=lambda row: -known[row])

@@ -268,7 +268,8 @@ def _by_library(case: Case) -> Flags:
 
 def _late_to_open(case: Case) -> list[tuple[float, int]]:
     """Return for each file how long a rank waits to open and close it for a late one (s), and for which."""
-    return [case.ledger.late(number) for number in numbers_of(case.files).tolist()]
+    known = case.ledger.late()
+    return [known.get(number, (0.0, -1)) for number in numbers_of(case.files).tolist()]
 
 
 def late_to_open(case: Case) -> Finding | None:
@@ -317,6 +318,8 @@ def _early_to_open(case: Case) -> Finding | None:
     ranks, data = np.nan_to_num(files["ranks"]).tolist(), case.of_mpi("read", "write", mean=True).tolist()
     for place, calls in enumerate(case.calls):
         (least, _, most), count = calls.apart, ranks[place]
+        if not most > least:
+            continue
         opening, moving = float(case.opening[place] - meta[place]), data[place]
         lost = min(all_but_one(*calls.apart, count), opening) * count / max(count - 1, 1)  # the late one does not wait
         if not lost >= max(case.limits.late * (case.calling + lost), 2 * moving):

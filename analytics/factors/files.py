@@ -62,6 +62,7 @@ COLUMNS: dict[str, dict[str, str]] = {
 }
 
 
+@functools.cache
 def column_name(name: str, direction: str) -> str:
     """Return the name of a column with its placeholders filled in for a direction."""
     return name.format_map(COLUMNS[direction]) if "{" in name else name

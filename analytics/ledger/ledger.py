@@ -158,6 +158,7 @@ class Ledger:
         self.files = np.unique(records["file"])
         self._place = np.searchsorted(self.files, records["file"])
         self._spreads: dict[tuple[tuple[str, ...], str | None], bounds.RankTimes] = {}
+        self._layer_spreads: dict[tuple[int, tuple[int, ...]], bounds.RankTimes] = {}
 
     def _with(self, **changed: Any) -> Ledger:
         """Return the ledger with some of its parts changed."""
@@ -338,19 +339,21 @@ class Ledger:
         whole = self.means("meta", layer="MPI-IO").least
         return np.clip(each * self._ranks_of_files("MPI-IO") / self.processes, 0.0, whole)
 
-    def late(self, file: int) -> tuple[float, int]:
+    def late(self) -> dict[int, tuple[float, int]]:
         """Return how long each other rank waits for one, on average, to open and close a file, and for which rank.
 
-        The rank that waits least for others is late by as much as these wait longer than it is in other calls. 0 and -1
-        if that is not known.
+        The rank that waits least for others is late by as much as these wait longer than it is in other calls. Files of
+        which that is not known are not there.
         """
-        one = self.traced.get((file, "MPI-IO"))
-        if one is None or self.working is None or len(one.ranks) < 2:
-            return 0.0, -1
-        waited, mine, count = one.seconds[:, _WAITING], self.working[one.ranks], len(one.ranks)
-        late = int(waited.argmin())
-        others, more = (float(each.sum() - count * each[late]) / (count - 1) for each in (waited, mine))
-        return max(0.0, others + min(more, 0.0)), int(one.ranks[late])
+        found = {}
+        for (file, layer), one in self.traced.items():
+            if layer != "MPI-IO" or self.working is None or len(one.ranks) < 2:
+                continue
+            waited, mine, count = one.seconds[:, _WAITING], self.working[one.ranks], len(one.ranks)
+            late = int(waited.argmin())
+            others, more = (float(each.sum() - count * each[late]) / (count - 1) for each in (waited, mine))
+            found[file] = max(0.0, others + min(more, 0.0)), int(one.ranks[late])
+        return found
 
     def clock(self, *kinds: str, layer: str | None = None) -> Interval:
         """Return the seconds in which any rank is in a call: at least those of the slowest, at most those of all."""
@@ -534,10 +537,13 @@ class Ledger:
         return bounds.joined(found, self._spread((), layer), lambda one, every, _: (one[0], _capped(*one, every[1])))
 
     def _of_layer(self, number: int, kinds: Collection[str]) -> bounds.RankTimes:
-        chosen = self.records["layer"] == number
-        wanted = [KINDS.index(each) for each in kinds]
-        found = bounds.spread(self.records[chosen], self._place[chosen], len(self.files), wanted)
-        return self._with_traces(found, number, wanted) if self.traced else found
+        wanted = tuple(KINDS.index(each) for each in kinds)
+        if (number, wanted) not in self._layer_spreads:
+            chosen = self.records["layer"] == number
+            found = bounds.spread(self.records[chosen], self._place[chosen], len(self.files), list(wanted))
+            found = self._with_traces(found, number, list(wanted)) if self.traced else found
+            self._layer_spreads[number, wanted] = found
+        return self._layer_spreads[number, wanted]
 
     def _with_traces(self, found: bounds.RankTimes, number: int, kinds: list[int]) -> bounds.RankTimes:
         """Return the times of ranks with those that were traced; what a trace lacks of a sum may be any rank's."""

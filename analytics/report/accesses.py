@@ -13,6 +13,7 @@ missing: DXT ends early where it runs out of memory.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def size_chart(files: pa.Table) -> Chart | None:
     )
 
 
+@functools.cache
 def label_of(name: str) -> str:
     """Return the sizes of a bin of Darshan's histogram of requests, in words."""
     bounds = [0, *SIZE_BINS.values()]

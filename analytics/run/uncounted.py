@@ -11,6 +11,7 @@ Guarantees. Nothing is stated of how long these calls take.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +56,7 @@ def sentence(files: Files, activity: Activity, run_s: float, names: Sequence[str
     """Return which calls may take time that the log does not have; "" if its counters show none."""
     from mpiio_ext.analytics.diagnosis.activity import Calls
 
-    calls = [activity.calls.get(number, Calls()) for number in files.table["file_id"].to_pylist()]
+    calls = list(map(activity.calls.get, files.table["file_id"].to_pylist(), itertools.repeat(Calls())))
     views = np.array([one.views for one in calls]) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
     often = int(views.max(initial=0.0))
     for which, words, missing in (

@@ -17,6 +17,7 @@ Source: IOMiner, Section II-D, Algorithm 2. The paper's heap has no key; the far
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import numpy.typing as npt
@@ -51,12 +52,12 @@ class Sweep:
     since: Numbers | None
     state: npt.NDArray[np.int8]
 
-    @property
+    @functools.cached_property
     def critical(self) -> Flags:
         """Return for each interval whether it is critical."""
         return np.asarray(self.state == CRITICAL)
 
-    @property
+    @functools.cached_property
     def counted(self) -> Flags:
         """Return for each interval whether it has a time that counts."""
         return np.asarray(self.state <= CRITICAL)

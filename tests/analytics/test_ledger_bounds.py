@@ -116,7 +116,7 @@ def test_what_recordings_have_is_exact() -> None:
         wrong = [each for kind in (None, "read", "write") for each in outside(traced, ledger, (kind, None, None))]
         assert not wrong, f"program {number}: {wrong}"
         for file, one in in_mpi.items():
-            wait, late = ledger.late(file)
+            wait, late = ledger.late().get(file, (0.0, -1))
             assert 0 <= wait <= one.seconds[:, _WAITING].max() and (late < 0 or len(one.ranks) > 1)
             assert late < 0 or one.seconds[one.ranks == late, _WAITING] == one.seconds[:, _WAITING].min()
             waited += wait > 0
