@@ -100,7 +100,7 @@ def job(
     """Diagnose the job JOBID: why its I/O was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
     from mpiio_ext.analytics.report.logs import Logs, logs_of_store, unread_of_store
-    from mpiio_ext.analytics.run.gather import headline
+    from mpiio_ext.analytics.run.spent import headline
 
     with miner_of(setup) as miner:
         tables = job_tables(miner, job_id, user)
@@ -152,8 +152,7 @@ def logs(
     Exit status 1: a log is cut off, damaged or cannot be read; what is intact was used.
     """
     from mpiio_ext.analytics.report.logs import by_job, is_empty
-    from mpiio_ext.analytics.report.overview import overview
-    from mpiio_ext.analytics.run.gather import headline, seconds_in_io
+    from mpiio_ext.analytics.run.spent import headline, seconds_in_io
 
     found = areas_of(areas)
     anonymous = anonymous or found is not None
@@ -176,6 +175,8 @@ def logs(
     else:
         names = [f"job {number}" if anonymous else _named(one) for number, one in enumerate(jobs, 1)]
         if len(jobs) > 1:
+            from mpiio_ext.analytics.report.overview import overview
+
             echo(overview(list(zip(names, job_report, strict=True)), len(lost), seconds_in_io))
         for name, each in zip(names, job_report, strict=True):
             if len(jobs) > 1:

@@ -15,9 +15,12 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from mpiio_ext.errors import ArgumentError, LoadError, MpiioExtError
-from mpiio_ext.launchers import Launch, execute, launcher_family, plan
+
+if TYPE_CHECKING:
+    from mpiio_ext.launchers import Launch
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -52,6 +55,7 @@ def planned(command: Sequence[str], library: str, settings: Mapping[str, str]) -
         The launcher, or the program, is of another MPI or C library.
     """
     from mpiio_ext._load import family as family_of_library
+    from mpiio_ext.launchers import launcher_family, plan
     from mpiio_ext.loadable import first_libraries
 
     family = family_of_library()
@@ -91,6 +95,7 @@ def begin(arguments: Sequence[str]) -> None:
         return
     from mpiio_ext import __version__, _load
     from mpiio_ext.environment import unknown
+    from mpiio_ext.launchers import execute
 
     try:
         settings = with_hints([hint_rule(hint) for hint in hints], os.environ)

@@ -32,8 +32,7 @@ from mpiio_ext.pioneer.path.rules import refined
 from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
 from mpiio_ext.pioneer.readers._files import parquet_of
-from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
-from mpiio_ext.pioneer.sanitize.sanitize import OF_SYSTEM
+from mpiio_ext.pioneer.sanitize.sanitize import OF_SYSTEM, SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor, take_survey
 from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import SCHEMA, LeftOut, TraceInfo, info_of

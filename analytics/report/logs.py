@@ -28,7 +28,7 @@ from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.report.findings import Headline, Known
 from mpiio_ext.analytics.report.job import document
-from mpiio_ext.analytics.report.output import job_page, job_text
+from mpiio_ext.analytics.report.output import job_text
 from mpiio_ext.analytics.report.steps import Steps, of_job, of_log
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.analytics.tables.plain import column_of_array, scalar_of
@@ -84,6 +84,8 @@ class JobReport:
 
     def page(self) -> str:
         """Return it as a page."""
+        from mpiio_ext.analytics.report.job_page import job_page
+
         return job_page(self.tables, self.known, steps=self.steps)
 
     def document(self) -> dict[str, Any]:

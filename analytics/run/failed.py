@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.common.endings import Failure
 from mpiio_ext.common.units import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from mpiio_ext.common.endings import Failure
 
 _MOST_RANKS, _MOST_LINES = 8, 6
 _WITHIN = {

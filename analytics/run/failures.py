@@ -145,12 +145,6 @@ def lines(tallies: Tallies, done: Done) -> list[str]:
     ]
 
 
-def sentence(found: Sequence[str]) -> str:
-    """Return the first sentence of a run with failures; "" without any."""
-    more = f"; {count_text(len(found) - _MOST, 'more line')} below" if len(found) > _MOST else ""
-    return f"Accesses failed: {'; '.join(found[:_MOST])}{more}." if found else ""
-
-
 @dataclass(frozen=True, slots=True)
 class Lost:
     """The MPI-IO accesses of a file that failed.

@@ -27,28 +27,34 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.diagnosis.case import OF_ONE_NODE
-from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.factors.extract import with_jobs
 from mpiio_ext.analytics.factors.files import Files
-from mpiio_ext.analytics.ledger import KINDS, Bounds, Interval, Ledger, Traced, numbers_of, of_files
+from mpiio_ext.analytics.ledger import KINDS, Bounds, Ledger, Traced, numbers_of
 from mpiio_ext.analytics.report.accesses import common_sizes, place_chart, size_chart
 from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
 from mpiio_ext.analytics.report.job import started
 from mpiio_ext.analytics.report.logs import by_job
 from mpiio_ext.analytics.run import delegated, failed, failures, gains, library, opening, others, parts
 from mpiio_ext.analytics.run import files as accessed
-from mpiio_ext.analytics.run.largest import largest
+from mpiio_ext.analytics.run.spent import (
+    all_files,
+    is_crowded,
+    ledger_of,
+    mapped_files,
+    names_of,
+    of_the_log,
+    of_the_program,
+    spent_of,
+)
 from mpiio_ext.analytics.sources.darshan import convert
-from mpiio_ext.analytics.tables.plain import column_of_array
 from mpiio_ext.common.endings import failure_of
 from mpiio_ext.common.page import Finding
 from mpiio_ext.common.recordings import STATISTICS, launch_of
 from mpiio_ext.common.units import amount_text, count_text, seconds_text
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.pioneer.darshan.recordings import CLASSES, OTHERS, heads, left_out, moved_beside
+from mpiio_ext.pioneer.darshan.names import OTHERS
+from mpiio_ext.pioneer.darshan.recordings import CLASSES, heads, left_out, moved_beside
 from mpiio_ext.pioneer.readers import own
-from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, matcher
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.darshan.steps import Seen
@@ -61,8 +67,6 @@ _MOST_CURVES = 3
 _FACTS = ("file_system", "stripe_size", "stripe_count", "servers", "lock_protocol")
 #: Programs beside the one with MPI that are named.
 _MOST_BESIDE = 4
-#: Bytes a second at which the content of a mapped file may have come: that of a slow disk.
-_MAPPED_RATE = 1e8
 DOCTOR = "mpiio-ext doctor -- PROGRAM"
 #: Words of the diagnosis that are about a Darshan log, and what they are of recordings, which no user has a log of.
 _WORDS = (
@@ -160,54 +164,6 @@ def of_log(log: Path) -> dict[str, Any]:
         The log cannot be read.
     """
     return _document(log, [], None, [])
-
-
-def headline(tables: Mapping[str, pa.Table], known: Known, documents: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first sentence about one Darshan log, as `mpiio-ext report` and `mpiio-ext analyze` print it.
-
-    Parameters
-    ----------
-    tables : rows of the log.
-    known : with the facts of its DXT and HEATMAP; of an anonymous form, times are rounded.
-    documents : its diagnoses, the most important first.
-    """
-    job, activity = tables["darshan_job"].to_pylist()[0], known.activity
-    processes, run_s = job["processes"] or 1, job["run_time"] or 0.0
-    files = _all_files({**tables, "darshan_file": _of_the_program(tables["darshan_file"])})
-    ledger = ledger_of(files, activity, processes, run_s)
-    rows = accessed.table(files, activity, ledger)
-    mapped = _mapped(files, activity, run_s)
-    spent = _spent(_times(ledger, files), rows, mapped, [], parts.Machine(), None)
-    spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s), names=_names(files))
-    if known.anonymous:
-        spent = dataclasses.replace(
-            spent,
-            io_s=rounded(spent.io_s, 2),
-            io=None if spent.io is None or spent.io.narrow else spent.io.rounded(2),
-            mean_s=rounded(spent.mean_s, 2),
-            most_s=rounded(spent.most_s, 2),
-            run_s=rounded(run_s, 2),
-            opening_s=rounded(spent.opening_s, 2),
-            files=(),
-        )
-    return opening.first_sentence(documents, spent, whole=not _is_crowded(tables))
-
-
-def seconds_in_io(tables: Mapping[str, pa.Table], known: Known) -> float:
-    """Return the time in I/O of one Darshan log, as its first sentence has it."""
-    job = tables["darshan_job"].to_pylist()[0]
-    files = _all_files({**tables, "darshan_file": _of_the_program(tables["darshan_file"])})
-    ledger = ledger_of(files, known.activity, job["processes"] or 1, job["run_time"] or 0.0)
-    return _times(ledger, files).io_s
-
-
-def _all_files(tables: Mapping[str, pa.Table]) -> Files:
-    return Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
-
-
-def _is_crowded(tables: Mapping[str, pa.Table]) -> bool:
-    """Return whether the counters of some files had no room of their own."""
-    return OTHERS in tables["darshan_file"]["file"].to_pylist()
 
 
 def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
@@ -332,7 +288,7 @@ def _tables(
     if converted.outcomes[0].status == "skipped":
         raise AnalyticsError(f"{log}: {converted.outcomes[0].reason}")
     tables = dict(by_job([(log, converted.tables)])[0].tables)
-    files = tables["darshan_file"] if recorded else _of_the_program(tables["darshan_file"])  # the recorder has its rule
+    files = tables["darshan_file"] if recorded else of_the_program(tables["darshan_file"])  # the recorder has its rule
     by_others = delegated.delegated(files, statistics)
     unseen = {*by_others, *delegated.mapped(files, statistics)}
     tables["darshan_file"] = delegated.as_asked_for(files, unseen)
@@ -408,7 +364,7 @@ def _document(
     from mpiio_ext.analytics.run import conflicts
 
     tables, activity, by_others = _tables(log, statistics, recorded=recordings is not None)
-    crowded = _is_crowded(tables)
+    crowded = is_crowded(tables)
     if crowded and not any(OTHERS in line for line in lacks):
         lacks = [*lacks, f"there was no room for the counters of some files: {OTHERS} contains their sums"]
     job = tables["darshan_job"].to_pylist()[0]
@@ -416,7 +372,7 @@ def _document(
 
     measured = opening.paying(statistics, program, processes)
     given = parts.machine_of(recordings.folder) if recordings is not None else parts.Machine()
-    files = _all_files(tables)
+    files = all_files(tables)
     ledger = ledger_of(files, activity, processes, run_s)
     seen = _seen(recordings, activity, accessed.longest(files, ledger)[:_MOST_CURVES])
     if activity is not None and activity.ledger is not None and seen is not None:
@@ -431,11 +387,11 @@ def _document(
     documents = [one["document"] for one in diagnosed]
     rows = _with_other_calls(accessed.table(files, activity, ledger) if len(files) else [], seen, recordings, ledger)
     _tell(rows, files, activity, seen, library.table(statistics))
-    mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
-    spent = _spent(_times(ledger, files), rows, mapped, shares, given, recordings)
-    more = _of_the_log(files, activity, run_s) if recordings is None else _of_recordings(files, seen, spent)
+    mapped, shares = mapped_files(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
+    spent = _spent(spent_of(ledger, files), rows, mapped, shares, given, recordings)
+    more = of_the_log(files, activity, run_s) if recordings is None else _of_recordings(files, seen, spent)
     in_vain = seen is not None and _in_vain(ledger, files, seen, spent)
-    spent = dataclasses.replace(spent, **more, names=_names(files), in_vain=in_vain)
+    spent = dataclasses.replace(spent, **more, names=names_of(files), in_vain=in_vain)
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     unclosed = _unclosed(files, activity)
@@ -506,45 +462,6 @@ def _with_other_calls(
     return sorted(rows, key=lambda row: -row["time_s"])
 
 
-def ledger_of(files: Files, activity: Activity | None, processes: int, run_s: float) -> Ledger:
-    """Return the ledger of a run's files: of its log, or of rows of a store."""
-    return of_files(None if activity is None else activity.ledger, files, processes, run_s)
-
-
-def _times(ledger: Ledger, files: Files) -> opening.Spent:
-    """Return the time in I/O and of which rank, and its part without data calls.
-
-    If ranks differ, the job waits for the slowest one: its time is named. If that is not known, an average rank's is.
-    """
-    run_s = ledger.run_s
-    slowest, mean = ledger.slowest(), ledger.mean()
-    whose, time = "", slowest
-    if ledger.processes > 1 and slowest.most > 1.1 * mean.least:
-        if slowest.narrow and slowest.least > 1.1 * mean.most:
-            number = ledger.slowest_rank()
-            whose = "the slowest rank of " if number is None else f"rank {number} of "
-        elif mean.most < slowest.most or mean.narrow:
-            whose, time = opening.AVERAGE, mean
-    slower = whose and time is slowest
-    rank = ledger.slowest_rank() if slower else None
-    names = dict(zip(numbers_of(files).tolist(), files.table["file"].to_pylist(), strict=True)) if len(files) else {}
-    if ledger.partial:  # the source lacks records: "at least"
-        time = Interval(time.least, time.least)
-    opening_s = float(ledger.opening()[int(np.argmax(ledger.ranks().least))])
-    return opening.Spent(
-        io_s=time.middle,
-        opening_s=min(opening_s, time.middle),
-        run_s=run_s,
-        io=time,
-        most_s=0.0 if ledger.partial else slowest.most,
-        whose=whose,
-        mean_s=mean.middle if slower and mean.narrow else 0.0,
-        largest=None if slower and rank is None else largest(ledger, names, [*filter(None, names.values())], rank),
-        moved={way: (ledger.slowest(way), ledger.moved(way), ledger.total(way)) for way in ("read", "write")},
-        processes=ledger.processes,
-    )
-
-
 def _of_recordings(files: Files, seen: Seen | None, spent: opening.Spent) -> dict[str, Any]:
     """Return what only recordings have, as `Spent` takes it: calls by what they do, and those that failed."""
     if seen is None:
@@ -579,50 +496,6 @@ def _unclosed(files: Files, activity: Activity | None) -> list[str]:
     calls = {} if activity is None else activity.calls
     names = zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True)
     return [name or f"file {number}" for number, name in names if number in calls and calls[number].unclosed]
-
-
-def _of_the_program(files: pa.Table) -> pa.Table:
-    other = matcher(OF_MPI)
-    return files.filter(
-        column_of_array(np.array([not other.match(name or "") for name in files["file"].to_pylist()], np.bool_))
-    )
-
-
-def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
-    """Return the files in mapped memory whose accesses may have taken a part of the time that matters.
-
-    Those are so large that reading them would have; or no call moves their data, and they are open for most of the run:
-    a program may flush a small one again and again (msync).
-    """
-    found = []
-    for number, name in zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True):
-        if activity is not None and number in activity.calls and activity.calls[number].maps:
-            try:
-                size = Path(name or "").stat().st_size
-            except OSError:
-                size = None
-            lasting = activity.calls[number].unmoved >= opening.LONG * run_s
-            if size is None or lasting or size / _MAPPED_RATE >= opening.TRIVIAL * run_s:
-                found.append(name or f"file {number}")
-    return found
-
-
-def _of_the_log(files: Files, activity: Activity | None, run_s: float) -> dict[str, Any]:
-    """Return what a Darshan log does not have, as `Spent` takes it."""
-    from mpiio_ext.analytics.run import uncounted
-
-    if activity is None:
-        return {"logged": True}
-    names = zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True)
-    known = {number: calls.unmoved for number, calls in activity.calls.items() if calls.unmoved >= opening.LONG * run_s}
-    unmoved = [name or f"file {number}" for number, name in names if known.get(number)]
-    hidden = uncounted.sentence(files, activity, run_s, _names(files)) if len(files) else ""
-    return {"logged": True, "lost": activity.lost, "unmoved": unmoved, "uncounted": hidden}
-
-
-def _names(files: Files) -> list[str]:
-    """Return the names of files, those that have one."""
-    return [name for name in files.table["file"].to_pylist() if name]
 
 
 def _of_mapped(name: str) -> str:

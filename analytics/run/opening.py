@@ -23,11 +23,10 @@ from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import LOST, UNLESS
 from mpiio_ext.analytics.diagnosis.words import short_name, where
 from mpiio_ext.analytics.ledger import Interval
-from mpiio_ext.analytics.run import failures
 from mpiio_ext.analytics.run.failed import Stood
 from mpiio_ext.analytics.run.largest import Largest
 from mpiio_ext.analytics.run.others import Others
-from mpiio_ext.common.units import amount_text, digits_text, mean_text, seconds_text
+from mpiio_ext.common.units import amount_text, count_text, digits_text, mean_text, seconds_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: .*with (mpiox_delegates=\d+) .* about (\S+) to (\S+) times faster", re.DOTALL)
@@ -57,6 +56,8 @@ LONG = 0.5
 AVERAGE = "an average rank of "
 #: Bytes from which on requests are large: no hint and no library would make them faster.
 LARGE = 1 << 20
+#: Errors of failed accesses that the first sentence names.
+_MOST_FAILURES = 3
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
 
@@ -353,7 +354,12 @@ def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool =
     said = _of_time(diagnosed, spent, whole=whole)
     if spent.uncounted and spent.io_s < _NEARLY * spent.run_s:
         said = f"{said} {spent.uncounted}"
-    return f"{failures.sentence(spent.failures)} {said}" if spent.failures else said
+    return f"{_of_failures(spent.failures)} {said}" if spent.failures else said
+
+
+def _of_failures(found: Sequence[str]) -> str:
+    more = f"; {count_text(len(found) - _MOST_FAILURES, 'more line')} below" if len(found) > _MOST_FAILURES else ""
+    return f"Accesses failed: {'; '.join(found[:_MOST_FAILURES])}{more}."
 
 
 def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str:

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis.words import short_name
 from mpiio_ext.common.units import count_text, seconds_text
-from mpiio_ext.pioneer.darshan.tallies import BY_NAME, Tallies
+
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.darshan.tallies import Tallies
+
+#: Kinds of calls of which records have the time only among others, and that are shown by their names.
+_BY_NAME = ("rename", "unlink", "lock")
 
 _WORDS = {
     "lock": "waits for locks",
@@ -79,7 +85,7 @@ def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others
     processes : how many ranks there are.
     """
     of_mpi = np.isin(tallies.layer, ("mpiio", "mpi"))
-    some = tallies.where(~of_mpi & (~tallies.counted | np.isin(tallies.kind, BY_NAME)))
+    some = tallies.where(~of_mpi & (~tallies.counted | np.isin(tallies.kind, _BY_NAME)))
     named = [
         (_OF_FUNCTION.get(function) or _WORDS.get(kind) or f"{function} calls", failed)
         for kind, function, failed in zip(some.kind, some.function, some.error != "", strict=True)

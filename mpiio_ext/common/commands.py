@@ -30,7 +30,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from mpiio_ext.common.extras import needing
-from mpiio_ext.common.near import near_names
 from mpiio_ext.common.printing import echo, printable
 from mpiio_ext.errors import MpiioExtError, MpiioExtWarning
 
@@ -247,6 +246,8 @@ def suggesting() -> Iterator[None]:
         if getattr(error, "possibilities", None):
             error.possibilities = None  # type: ignore[attr-defined]
         if "Did you mean" not in error.message:
+            from mpiio_ext.common.near import near_names
+
             near = near_names(*_names_for(error), most=_MOST_NEAR)
             choice = " or ".join(f"'{name}'" for name in near)
             text = error.message + (f" Did you mean {choice}?" if near else "")

@@ -30,7 +30,7 @@ from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.darshan import recorded, recordings
 from mpiio_ext.pioneer.darshan.calls import Module
 from mpiio_ext.pioneer.darshan.log import Job, write
-from mpiio_ext.pioneer.darshan.names import record_id
+from mpiio_ext.pioneer.darshan.names import OTHERS, record_id
 from mpiio_ext.pioneer.darshan.records import Layout, Records
 from mpiio_ext.pioneer.darshan.shared import packed, record_type
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
@@ -314,7 +314,7 @@ def convert(
         run.lacks.append(
             f"{count_text(sum(run.crowded.values()), 'file')} had no room of their own, in "
             f"{len(run.crowded):,} of {count_text(processes, 'rank')}: they are together in the records "
-            f"of {recordings.OTHERS}"
+            f"of {OTHERS}"
         )
     if refused := recordings.refused(traces):
         who = count_text(refused, "process has", "processes have")

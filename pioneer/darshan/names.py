@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import os
 
+#: Name of the file that stands for all that had no room for records of their own.
+OTHERS = "<other files>"
+
 _MASK = (1 << 64) - 1
 #: The twelve steps of a round: bits, and whether to the right.
 _STEPS = ((43, 1), (9, 0), (8, 1), (38, 1), (23, 0), (5, 1), (35, 1), (49, 0), (11, 1), (12, 1), (18, 0), (22, 1))

@@ -26,8 +26,6 @@ from mpiio_ext.pioneer.table import LeftOut
 
 SUFFIX = ".mpioxrec"
 _ACCOUNT = ".mpioxnode"
-#: Name of the file that stands for all that had no room for records of their own.
-OTHERS = "<other files>"
 #: Modules and classes of time, by number: calls on files; of MPI-IO calls what is left, by who carries them out; and
 #: what the library has reported, waits for other ranks and messages between nodes.
 MODULES = ("POSIX", "MPI-IO", "STDIO")

@@ -34,8 +34,6 @@ _NAMED = {
     "unlink": "unlink unlinkat remove rmdir MPI_File_delete",
     "lock": "flock lockf fcntl",
 }
-#: Kinds of calls of which records have the time only among others, and that are shown by their names.
-BY_NAME = ("rename", "unlink", "lock")
 
 
 @cache

@@ -21,7 +21,7 @@ from mpiio_ext.analytics.diagnosis.activity import Layout, Union
 from mpiio_ext.analytics.diagnosis.activity_read import activity, activity_of
 from mpiio_ext.analytics.report import drawing
 from mpiio_ext.analytics.report.findings import Known
-from mpiio_ext.analytics.report.output import job_page
+from mpiio_ext.analytics.report.job_page import job_page
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import Columns, DamagedLogError, DarshanFile

@@ -15,7 +15,8 @@ from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.grids import cell_words, grid
 from mpiio_ext.analytics.report.job import charts, document, facts, job_tables, store_osts
-from mpiio_ext.analytics.report.output import _plain, job_page, job_text
+from mpiio_ext.analytics.report.job_page import _plain, job_page
+from mpiio_ext.analytics.report.output import job_text
 from mpiio_ext.analytics.report.store import store_page
 from tests.support.analytics_jobs import many, source
 from tests.support.html_page import Page

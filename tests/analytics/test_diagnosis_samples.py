@@ -12,7 +12,7 @@ import mpiio_ext
 from corpora.diagnosis_truth import KINDS, judged
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import Known, diagnoses
-from mpiio_ext.analytics.run.gather import headline
+from mpiio_ext.analytics.run.spent import headline
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import DarshanFile
 from support import cbuild

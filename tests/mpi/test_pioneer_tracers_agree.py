@@ -19,7 +19,7 @@ import pytest
 
 from mpiio_ext.pioneer.readers import ltrace, own
 from mpiio_ext.pioneer.readers.prototypes import prototypes
-from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.table import TraceInfo
 from support import cbuild
 from support.launch import base_environment, mpi_run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mpiio_ext.pioneer.sanitize import sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA
 
 Row = dict[str, Any]

@@ -28,7 +28,7 @@ from mpiio_ext.pioneer.path.communicators import (
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.rules import FIRST, OTHER, OUTSIDE, Rule, refined
 from mpiio_ext.pioneer.profile import characterize
-from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED
 from mpiio_ext.pioneer.show import show
 from mpiio_ext.pioneer.synthesis import find_violations, synthesize, with_shapes
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo, with_info

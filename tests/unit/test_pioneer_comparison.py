@@ -22,7 +22,7 @@ from mpiio_ext.pioneer.compare.page import beside, render
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
-from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED
 from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import TraceInfo
 from mpiio_ext.pioneer.traces import is_table, open_trace, sanitized, save_sanitized, tables_of

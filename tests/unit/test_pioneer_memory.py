@@ -13,7 +13,7 @@ import pytest
 
 from mpiio_ext.pioneer.readers import recorder
 from mpiio_ext.pioneer.readers._files import parquet_of
-from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED
 from mpiio_ext.pioneer.table import TraceInfo
 from mpiio_ext.pioneer.traces import open_trace, sanitize_to, save_sanitized
 

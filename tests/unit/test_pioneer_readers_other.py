@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.pioneer.readers import FORMATS, dxt, find_reader, reader_of, recorder
 from mpiio_ext.pioneer.readers._order import merged, ordered
-from mpiio_ext.pioneer.sanitize import sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 from support.cbuild import ROOT
 from support.darshan_logs import Job, make_log

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.pioneer.sanitize import application_only, sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import application_only, sanitize
 from mpiio_ext.pioneer.sanitize.system_files import import_folders, matcher
 from mpiio_ext.pioneer.traces import sanitized
 from support.sanitized import OF_PROGRAMS, OF_THE_SYSTEM, Row, batch_of, call, run, seen

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mpiio_ext.pioneer.readers import ltrace
-from mpiio_ext.pioneer.sanitize import sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import sanitize
 from mpiio_ext.pioneer.traces import path_of, read_sanitized, tables_of
 from support.sanitized import Row, batch_of, call, run, seen
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpiio_ext.pioneer import traces
-from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from mpiio_ext.pioneer.traces import open_trace, read_sanitized, sanitize_to
 

@@ -20,7 +20,7 @@ from mpiio_ext.pioneer.engine.room import MARK, claim
 from mpiio_ext.pioneer.engine.run import _lengthen
 from mpiio_ext.pioneer.profile import characterize
 from mpiio_ext.pioneer.profile.document import save
-from mpiio_ext.pioneer.sanitize import SANITIZED
+from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED
 from mpiio_ext.pioneer.table import Source, TraceInfo
 from mpiio_ext.pioneer.traces import save_sanitized
 from support.pioneer_paths import path_of, row

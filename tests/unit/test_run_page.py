@@ -41,7 +41,7 @@ from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings, lives
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES
-from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.darshan.names import OTHERS
 from mpiio_ext.pioneer.darshan.tallies import kind_of, of_rows
 from mpiio_ext.pioneer.readers.own import Head
 from support import fuzz
@@ -151,7 +151,7 @@ def test_why_the_library_has_reported_on_no_file(
 
 
 def test_files_without_room_make_a_number_the_least(tmp_path: pathlib.Path) -> None:
-    log_of(tmp_path / "run.darshan", 1, name=recordings.OTHERS)
+    log_of(tmp_path / "run.darshan", 1, name=OTHERS)
     document = mpiio_ext.run_report(tmp_path / "run.darshan").document
     assert ["files accessed", "at least 1"] in document["facts"] and document["files"][0]["who"] == "the program"
     assert "at least 6 more" in page(document | {"files_in_all": 7})

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mpiio_ext.pioneer.readers import own
-from mpiio_ext.pioneer.sanitize import sanitize
+from mpiio_ext.pioneer.sanitize.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA
 from support.traced import read, tracing
 
