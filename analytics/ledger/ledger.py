@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from mpiio_ext.analytics.ledger import bounds
-from mpiio_ext.analytics.ledger.records import ALL, KINDS, LAYERS, SOME, Records
+from mpiio_ext.analytics.ledger.records import ALL, KINDS, LAYERS, SOME, Records, empty
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 
 _POSIX, _STDIO, _MPI = range(3)
@@ -137,6 +137,8 @@ class Ledger:
         Seconds of each rank in any call, if the source has measured them.
     working : array (processes)
         Those in which it waits for no rank, at most.
+    uncounted : records, each of one rank
+        Calls that no counter has, and that lie outside of all calls in `records`. They are of no layer.
     """
 
     def __init__(
@@ -149,37 +151,45 @@ class Ledger:
         traced: Mapping[tuple[int, str], Traced] | None = None,
         measured: Bounds | None = None,
         working: Numbers | None = None,
+        uncounted: Records | None = None,
     ) -> None:
         last_s = float(records["last"].max(initial=0.0))
         whole_seconds = run_s < last_s <= run_s + 1  # as logs before Darshan 3.4 have the job's start and end
         self.records, self.processes, self.partial = records, max(processes, 1), partial
         self.run_s = last_s if whole_seconds and run_s > 0 else run_s
         self.traced, self.measured, self.working = traced or {}, measured, working
-        self.files = np.unique(records["file"])
+        self.uncounted = empty(0) if uncounted is None else uncounted
+        self.files = np.unique(np.append(records["file"], self.uncounted["file"]))
         self._place = np.searchsorted(self.files, records["file"])
         self._spreads: dict[tuple[tuple[str, ...], str | None], bounds.RankTimes] = {}
         self._layer_spreads: dict[tuple[int, tuple[int, ...]], bounds.RankTimes] = {}
 
     def _with(self, **changed: Any) -> Ledger:
         """Return the ledger with some of its parts changed."""
-        names = ("records", "partial", "traced", "measured", "working")
+        names = ("records", "partial", "traced", "measured", "working", "uncounted")
         return Ledger(
             processes=self.processes, run_s=self.run_s, **{each: getattr(self, each) for each in names} | changed
         )
 
     def of(self, files: Collection[int]) -> Ledger:
         """Return the ledger of some files."""
-        chosen = np.isin(self.records["file"], np.array(list(files), np.int64))
-        return self if chosen.all() else self._with(records=self.records[chosen], measured=None)
+        chosen = self.files[np.isin(self.files, np.array(list(files), np.int64))]
+        if len(chosen) == len(self.files):
+            return self
+        records, more = (each[np.isin(each["file"], chosen)] for each in (self.records, self.uncounted))
+        return self._with(records=records, uncounted=more, measured=None)
 
     def renamed(self, numbers: Mapping[int, int]) -> Ledger:
         """Return the ledger with other numbers of files."""
-        records = self.records.copy()
-        records["file"] = [numbers.get(file, file) for file in records["file"].tolist()]
+        records, more = self.records.copy(), self.uncounted.copy()
+        for each in (records, more):
+            each["file"] = [numbers.get(file, file) for file in each["file"].tolist()]
         traced = {(numbers.get(file, file), layer): one for (file, layer), one in self.traced.items()}
-        return self._with(records=records, traced=traced)
+        return self._with(records=records, traced=traced, uncounted=more)
 
-    def recorded(self, in_mpi: Mapping[int, Traced], measured: Bounds, working: Numbers) -> Ledger:
+    def recorded(
+        self, in_mpi: Mapping[int, Traced], measured: Bounds, working: Numbers, uncounted: Records | None = None
+    ) -> Ledger:
         """Return the ledger with what recordings have: each rank's seconds in MPI-IO calls on files, and in any call.
 
         Of these files, the records have the same seconds, by their kinds: those of a wait are no others.
@@ -188,7 +198,8 @@ class Ledger:
         for row in np.flatnonzero((records["layer"] == _MPI) & np.isin(records["file"], list(in_mpi))).tolist():
             one, rank = in_mpi[int(records["file"][row])], records["rank"][row]
             records["seconds"][row] = one.seconds[(one.ranks == rank) | (rank < 0)].sum(axis=0)
-        return self._with(records=records, traced={**self.traced, **traced}, measured=measured, working=working)
+        known = {**self.traced, **traced}
+        return self._with(records=records, traced=known, measured=measured, working=working, uncounted=uncounted)
 
     def at(self, files: Whole, values: Numbers) -> Numbers:
         """Return values of this ledger's files for files by their numbers; 0 for a file that it does not have."""
@@ -247,7 +258,8 @@ class Ledger:
             (mpi, mpi), self._beside((posix, posix), (meta, meta), files), files, every=not kinds
         )
         every = self.means().most if kinds else np.full(len(self.files), np.inf)
-        return self._within_run(Bounds(least + stdio, _capped(least + stdio, most + stdio, every)))
+        beside = stdio + self._sums_uncounted(kinds or KINDS) / self.processes
+        return self._within_run(Bounds(least + beside, _capped(least + beside, most + beside, every)))
 
     def cells(self, rank: int | None) -> Cells:
         """Return what a rank does in each kind of calls on each file; None: a rank of the job on average."""
@@ -531,10 +543,21 @@ class Ledger:
         meta = self._of_layer(_POSIX, _meta_of(kinds))
         posix = bounds.joined(posix, meta, self._beside)
         called = bounds.joined(mpi, posix, lambda one, other, at: self._around(one, other, at, every=not kinds))
-        found = bounds.joined(called, stdio, lambda one, other, _: (one[0] + other[0], one[1] + other[1]))
+        found = bounds.joined(called, stdio, _added)
+        if len(self.uncounted):
+            found = bounds.joined(found, self._of_uncounted(kinds or KINDS), _added)
         if not kinds:
             return found
         return bounds.joined(found, self._spread((), layer), lambda one, every, _: (one[0], _capped(*one, every[1])))
+
+    def _of_uncounted(self, kinds: Collection[str]) -> bounds.RankTimes:
+        place = np.searchsorted(self.files, self.uncounted["file"])
+        return bounds.spread(self.uncounted, place, len(self.files), [KINDS.index(each) for each in kinds])
+
+    def _sums_uncounted(self, kinds: Collection[str]) -> Numbers:
+        """Return the seconds of all ranks in calls on each file that no counter has."""
+        found = self._of_uncounted(kinds)
+        return np.bincount(found.place, found.own_least, len(self.files)).astype(float)
 
     def _of_layer(self, number: int, kinds: Collection[str]) -> bounds.RankTimes:
         wanted = tuple(KINDS.index(each) for each in kinds)
@@ -598,6 +621,10 @@ class Ledger:
         np.minimum.at(first, self._place[known], self.records["first"][known])
         np.maximum.at(last, self._place[known], self.records["last"][known])
         return first, last
+
+
+def _added(one: bounds.Pair, other: bounds.Pair, _: Whole) -> bounds.Pair:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _capped(least: Numbers, most: Numbers, every: Numbers) -> Numbers:

@@ -52,14 +52,14 @@ class Stood:
     ----------
     lines : for a reader, the calls of most ranks first.
     longest_s, longest : the longest that a rank was in a call of I/O, and in which.
-    of_files : name of a file -> seconds of all ranks in a call on it.
+    of_files : name of a file and rank -> seconds of the rank in a call on it.
     in_mpiio : a rank was in a call of MPI-IO.
     """
 
     lines: Sequence[str] = ()
     longest_s: float = 0.0
     longest: str = ""
-    of_files: Mapping[str, float] = field(default_factory=dict)
+    of_files: Mapping[tuple[str, int], float] = field(default_factory=dict)
     in_mpiio: bool = False
 
 
@@ -72,7 +72,7 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
     from mpiio_ext.pioneer.darshan.names import clean
 
     found: dict[tuple[str, str], dict[int, float]] = {}
-    outside, longest, of_files = list[int](), (0.0, ""), dict[str, float]()
+    outside, longest, of_files = list[int](), (0.0, ""), dict[tuple[str, int], float]()
     for head in recordings.heads([folder]):
         if head.rank < 0 or not head.running:
             continue
@@ -86,7 +86,8 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
             found.setdefault((what, within), {})[head.rank] = spent_s
             if call.within:
                 longest = max(longest, (spent_s, what))
-                of_files[clean(call.file)] = of_files.get(clean(call.file), 0.0) + spent_s
+                mine = (clean(call.file), head.rank)
+                of_files[mine] = of_files.get(mine, 0.0) + spent_s
         if not calls:
             outside.append(head.rank)
     order = sorted(found.items(), key=lambda item: (-len(item[1]), min(item[1])))

@@ -376,7 +376,7 @@ def _document(
     ledger = ledger_of(files, activity, processes, run_s)
     seen = _seen(recordings, activity, accessed.longest(files, ledger)[:_MOST_CURVES])
     if activity is not None and activity.ledger is not None and seen is not None:
-        activity.ledger = _recorded(activity.ledger, files, seen)
+        activity.ledger = _recorded(activity.ledger, files, seen, _at_end(recordings))
         ledger = ledger_of(files, activity, processes, run_s)
     one_host = recordings is not None and _on_one_host(files)  # of a log, the mount may be of many hosts
     without_mpi = _without_mpi(recordings)
@@ -385,7 +385,7 @@ def _document(
     )
     diagnosed = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
     documents = [one["document"] for one in diagnosed]
-    rows = _with_other_calls(accessed.table(files, activity, ledger) if len(files) else [], seen, recordings, ledger)
+    rows = accessed.table(files, activity, ledger) if len(files) else []
     _tell(rows, files, activity, seen, library.table(statistics))
     mapped, shares = mapped_files(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
     spent = _spent(spent_of(ledger, files), rows, mapped, shares, given, recordings)
@@ -445,21 +445,6 @@ def _tell(
 
 def _at_end(recordings: _Recorded | None) -> failed.Stood:
     return failed.Stood() if recordings is None else recordings.at_end
-
-
-def _with_other_calls(
-    rows: list[dict[str, Any]], seen: Seen | None, recordings: _Recorded | None, ledger: Ledger
-) -> list[dict[str, Any]]:
-    """Return rows of files, those with most time first, with the time of an average rank in calls that no counter has.
-
-    Those are calls that had not ended, and those of kinds that Darshan does not count.
-    """
-    uncounted = others.of_files(seen.tallies) if seen is not None else {}
-    at_end = _at_end(recordings)
-    for row in rows:
-        more = at_end.of_files.get(row["file"], 0.0) + uncounted.get(row["file"], 0.0)
-        row["time_s"] = min(ledger.run_s, row["time_s"] + more / ledger.processes)
-    return sorted(rows, key=lambda row: -row["time_s"])
 
 
 def _of_recordings(files: Files, seen: Seen | None, spent: opening.Spent) -> dict[str, Any]:
@@ -551,8 +536,8 @@ def _on_one_host(files: Files) -> bool:
     return bool(kinds) and all(kind in OF_ONE_NODE for kind in kinds)
 
 
-def _recorded(ledger: Ledger, files: Files, seen: Seen) -> Ledger:
-    """Return the ledger with what recordings have of ranks: in MPI-IO calls on files, and in all calls."""
+def _recorded(ledger: Ledger, files: Files, seen: Seen, at_end: failed.Stood) -> Ledger:
+    """Return the ledger with what recordings have of ranks: in MPI-IO calls on files, in all calls, and in others."""
     spent = seen.spent_s.sum(axis=1)
     in_mpi = {}
     for number, name in zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True):
@@ -563,7 +548,9 @@ def _recorded(ledger: Ledger, files: Files, seen: Seen) -> Ledger:
             seconds[:, KINDS.index("meta")] -= known[ranks, 3]
             in_mpi[number] = Traced(ranks, seconds)
     working = spent - seen.spent_s[:, CLASSES.index("waiting")]
-    return ledger.recorded(in_mpi, _measured(ledger, files, seen), working)
+    names = dict(zip(files.table["file"].to_pylist(), numbers_of(files).tolist(), strict=True))
+    uncounted = others.records_of(seen.tallies, at_end.of_files, names)
+    return ledger.recorded(in_mpi, _measured(ledger, files, seen), working, uncounted)
 
 
 def _pending(ledger: Ledger, files: Files, seen: Seen) -> Tallies:

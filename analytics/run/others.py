@@ -8,13 +8,14 @@ range is that of all ranks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis.words import short_name
+from mpiio_ext.analytics.ledger.records import KINDS, Records, empty
 from mpiio_ext.common.units import count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _WORDS = {
     "mapping": "mapping files into memory",
     "stat": "queries",
 }
+#: Kinds of calls that a ledger has among others.
+_KINDS = {"open": "meta", "stat": "meta"}
 #: Functions whose kind is one that records have, but for these.
 _OF_FUNCTION = {"msync": "syncs of mapped memory"}
 
@@ -108,10 +111,25 @@ def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others
     return sorted(found, key=lambda one: -one.seconds)
 
 
-def of_files(tallies: Tallies) -> dict[str, float]:
-    """Return the seconds of all ranks in calls that no record has, and that no call of MPI-IO contains."""
+def records_of(tallies: Tallies, unfinished: Mapping[tuple[str, int], float], numbers: Mapping[str, int]) -> Records:
+    """Return the calls that no counter has, and that no call of MPI-IO contains, as records of a ledger.
+
+    Parameters
+    ----------
+    tallies : of a run.
+    unfinished : name of a file and rank -> seconds in a call that had not ended.
+    numbers : of files in the ledger, by name; calls on others are left out.
+    """
     some = tallies.where(~tallies.counted & ~tallies.inside & ~np.isin(tallies.layer, ("mpiio", "mpi")))
-    spent: dict[str, float] = {}
-    for name, seconds in zip(some.file, some.seconds, strict=True):
-        spent[name] = spent.get(name, 0.0) + float(seconds)
-    return spent
+    rows = [*zip(some.file, some.rank, some.kind, some.seconds, some.calls, strict=True)]
+    rows += [(name, rank, "other", seconds, 1) for (name, rank), seconds in unfinished.items()]
+    rows = [row for row in rows if row[0] in numbers]
+    keys = dict.fromkeys((numbers[name], int(rank)) for name, rank, *_ in rows)
+    found = empty(len(keys))
+    found["file"], found["rank"] = np.array(list(keys), np.int64).reshape(-1, 2).T
+    places = {key: place for place, key in enumerate(keys)}
+    for name, rank, kind, seconds, calls in rows:
+        place, number = places[numbers[name], int(rank)], KINDS.index(_KINDS.get(kind, kind))
+        found["seconds"][place, number] += seconds
+        found["calls"][place, number] += calls
+    return found

@@ -123,6 +123,39 @@ def test_what_recordings_have_is_exact() -> None:
     assert waited > 0
 
 
+def test_calls_that_no_counter_has_are_exact() -> None:
+    """Waits for locks and the like, of single ranks: they come beside what the log has, and parts add up to the whole.
+
+    A file may have such calls only.
+    """
+    rng = _rng(PARTS + 4)
+    for _ in range(fuzz.examples(300)):
+        traced = random_program(rng)
+        ledger, count = traced.ledger(), int(rng.integers(1, 12))
+        numbers = [*(traced.number(file) for file in range(len(traced.names))), 1 << 40]
+        more = kept.empty(count)
+        more["file"], more["rank"] = rng.choice(numbers, count), rng.integers(0, traced.processes, count)
+        keys = np.unique(np.stack([more["file"], more["rank"]], axis=1), axis=0, return_index=True)[1]
+        more = more[keys]
+        kinds = rng.choice([kept.KINDS.index(kind) for kind in ("lock", "rename", "other")], len(more))
+        more["seconds"][np.arange(len(more)), kinds] = 1e-6 * rng.random(len(more))
+        measured = Bounds(np.zeros(traced.processes), np.full(traced.processes, ledger.run_s))
+        with_more = ledger.recorded({}, measured, np.zeros(traced.processes), more)
+        for kind in ("lock", "rename", "other"):
+            each = more["seconds"][:, kept.KINDS.index(kind)]
+            found = with_more.ranks(kind)
+            for bound in (found.least, found.most):
+                np.testing.assert_allclose(bound, np.bincount(more["rank"], each, traced.processes), atol=1e-12)
+            assert with_more.means(kind).least.sum() == pytest.approx(each.sum() / traced.processes, abs=1e-15)
+        beside = with_more.means().least.sum() - ledger.means().least.sum()
+        assert beside == pytest.approx(more["seconds"].sum() / traced.processes, abs=1e-12)
+        for file in numbers:
+            alone, mine = with_more.of([file]), more["file"] == file
+            assert alone.means("lock", "rename", "other").least.sum() == pytest.approx(
+                more["seconds"][mine].sum() / traced.processes, abs=1e-15
+            )
+
+
 def test_threads_have_no_more_time_than_the_run() -> None:
     """Calls of threads that overlap take more together; where that shows, bounds hold again."""
     rng, shown = _rng(PARTS + 2), 0

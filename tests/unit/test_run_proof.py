@@ -13,6 +13,7 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.ledger import Interval, Ledger
 from mpiio_ext.analytics.ledger.records import LAYERS, empty
 from mpiio_ext.analytics.run import failures, gather, opening
+from mpiio_ext.analytics.run.failed import Stood
 from mpiio_ext.analytics.run.others import Others, groups
 from mpiio_ext.pioneer.darshan.steps import Seen
 from mpiio_ext.pioneer.darshan.tallies import of_rows
@@ -92,7 +93,7 @@ def test_requests_of_nonblocking_calls_may_overlap(
     seen = Seen(np.zeros(0), np.zeros(0), np.array([[0.0], [1.3]]) * np.ones(7) / 7, tallies=of_rows(rows))
     table = {"job_id": [1, 1], "file": ["/a", "/b"], "file_id": [1, 2], "ranks": [1, 1]}
     files = Files(pa.table(table), "write", "job_id")
-    ledger = gather._recorded(Ledger(records, 2, 10.0), files, seen)
+    ledger = gather._recorded(Ledger(records, 2, 10.0), files, seen, Stood())
     found = ledger.slowest()
     assert (found.least, found.most) == pytest.approx(bounds)
     spent = opening.Spent(io_s=found.middle, run_s=10.0, io=found)
