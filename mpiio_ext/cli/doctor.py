@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,13 @@ from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
+    from mpiio_ext.doctor.children import Answer
     from mpiio_ext.doctor.mpi import Job
 
+#: In front of what rank 0 of a launcher's ranks prints for the command that has started the launcher.
+_MARK = "mpiio_ext doctor: "
+#: How much longer than a question the launcher may take.
+_STARTING_S = 15.0
 #: How long a rank that has not reached MPI stays: its end must not end the job.
 _WITHOUT_MPI_S = 5.0
 
@@ -82,22 +87,53 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
     yield from _of_job(wish, job, own.family, theirs)
 
 
-def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> list[Finding]:
-    """Let a child be this process' rank of the job; return the findings of rank 0, on other ranks none.
-
-    Rank 0 waits the shortest, so that it can say what happened.
-    """
+def _answer(wish: _Wish, job: Job) -> Answer:
+    """Let a child be this process' rank of the job. Rank 0 waits the shortest, so that it can say what happened."""
     from mpiio_ext.doctor.children import ask, pause
-    from mpiio_ext.doctor.job import examine_job
 
     limit_s = wish.timeout_s + (0 if job.rank == 0 else 5)
     words = (str(wish.path), str(int(wish.write)), str(int(wish.spawn)))
     answer = ask("job", *words, limit_s=limit_s, inherit=job.launched)
-    if job.rank == 0:
-        return examine_job(answer, job, family, wish.write, wish.spawn, program)
-    if answer.trouble:  # the launcher may end the job when this rank leaves: rank 0 has to speak first
+    if job.rank != 0 and answer.trouble:  # the launcher may end the job when this rank leaves: rank 0 speaks first
         pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
-    return []
+    return answer
+
+
+def _by_launcher(front: list[str], wish: _Wish) -> tuple[Answer, Job] | str:
+    """Let a launcher start this command as its ranks; return the answer of rank 0, or why there is none."""
+    from mpiio_ext.common.children import run
+    from mpiio_ext.doctor.children import Answer
+    from mpiio_ext.doctor.mpi import Job
+
+    options = ["--as-rank", "--path", str(wish.path), "--timeout", f"{wish.timeout_s:g}s"]
+    options += [] if wish.write else ["--no-write"]
+    options += [] if wish.spawn else ["--no-spawn"]
+    command = [*front, sys.executable, "-m", "mpiio_ext", "doctor", *options]
+    ended = run(command, limit_s=wish.timeout_s + _STARTING_S, job=True)
+    lines = [line.partition(_MARK)[2] for line in ended.output.splitlines() if _MARK in line]
+    if not lines:
+        return ended.reason() or "they have printed nothing"
+    answer, job = json.loads(lines[0])
+    return Answer(**answer), Job(**job)
+
+
+def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> list[Finding]:
+    """Return the findings of rank 0 of the job, or of the job that the launcher of the command line starts."""
+    from mpiio_ext.doctor.findings import warn
+    from mpiio_ext.doctor.job import examine_job
+    from mpiio_ext.doctor.program import launch_of
+
+    found: list[Finding] = []
+    front = [] if job.launched else launch_of(wish.command)
+    ranks = _by_launcher(front, wish) if front else ""
+    if isinstance(ranks, tuple):
+        answer, job = ranks
+    else:
+        if front:
+            text = f"{' '.join(front)} has started no ranks that answer, only this process was examined: {ranks}"
+            found.append(warn("job.started", text, "does the launcher start another program, such as hostname?"))
+        answer = _answer(wish, job)
+    return found + examine_job(answer, job, family, wish.write, wish.spawn, program)
 
 
 @click.command(cls=Command, context_settings={**HELP, "allow_interspersed_args": False})
@@ -113,19 +149,21 @@ def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> l
 )
 @click.option("--no-write", is_flag=True, help="Write no test file by a collective.")
 @click.option("--no-spawn", is_flag=True, help="Do not try MPI_Comm_spawn.")
+@click.option("--as-rank", is_flag=True, hidden=True)
 @click.argument(
     "command", nargs=-1, type=click.UNPROCESSED, metavar="[[--] PROGRAM [ARGS]...]", shell_complete=complete_command
 )
 def doctor(
-    path: str, as_json: bool, timeout_s: float, no_write: bool, no_spawn: bool, command: tuple[str, ...]
+    path: str, as_json: bool, timeout_s: float, no_write: bool, no_spawn: bool, as_rank: bool, command: tuple[str, ...]
 ) -> None:
     """Check whether the library works here, and under PROGRAM, and print what to do if it does not.
 
-    PROGRAM is not run. Under a launcher the ranks are compared, and rank 0 prints:
+    PROGRAM is not run. The ranks of a launcher are compared, which may be in front of this command or of PROGRAM:
 
     \b
       mpiio-ext doctor -- ./app
       mpirun -n 2 mpiio-ext doctor --path /scratch/me
+      mpiio-ext doctor -- srun -n 2 ./app
 
     ✓ is as it should be, ! works less well or not for everything, ✗ does not work. The exit status is 1 if there is a
     ✗, 2 for a wrong command line, else 0.
@@ -137,9 +175,11 @@ def doctor(
     wish = _Wish(path=Path(path), timeout_s=timeout_s, write=not no_write, spawn=not no_spawn, command=command)
     job = mpi.job_of(os.environ)
     signal.signal(signal.SIGTERM, _end_of_job)
-    if job.rank != 0:
+    if job.rank != 0 or as_rank:
         with contextlib.suppress(JobEnded):
-            _of_job(wish, job, "", {})
+            answer = _answer(wish, job)
+            if job.rank == 0:
+                echo(f"{_MARK}{json.dumps([asdict(answer), asdict(job)])}")
         return
     found: list[Finding] = []
     lines = show.Lines(sys.stdout, colors=not job.launched)

@@ -25,7 +25,7 @@ from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.mpi import family_of
-from mpiio_ext.launchers import launcher_family, plan
+from mpiio_ext.launchers import LATER, launcher_family, plan
 
 _MOST_SCRIPTS = 4
 _RUN = ["mpiio-ext", "run"]
@@ -148,6 +148,13 @@ def program_of(command: Sequence[str]) -> tuple[list[str], str]:
         else:
             break
     return words, launcher
+
+
+def launch_of(command: Sequence[str]) -> list[str]:
+    """Return the words in front of the program with which its launcher starts ranks now; nothing without one."""
+    words, launcher = program_of(command)
+    front = list(command[: len(command) - len(words)])
+    return front if words and launcher and not LATER & {*front} else []
 
 
 def _preloads(environment: Mapping[str, str]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from support import hosts
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, mpi_run, run_bounded
+from support.launch import Launch, base_environment, launcher, mpi_run, run_bounded
 from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
@@ -46,8 +46,8 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert of["job.agreement"]["facts"]["ranks"] == ranks and of["job.agreement"]["state"] == "ok"
     assert of["job.agreement"]["facts"]["hosts"] == 1
     assert of["library"]["facts"]["family"] == family
-    launcher = of["mpi.launcher"]["facts"]
-    assert launcher["family"] == family and launcher["job"] is True
+    facts = of["mpi.launcher"]["facts"]
+    assert facts["family"] == family and facts["job"] is True
     assert of["io.round_trip"]["facts"]["right"] is True and of["io.round_trip"]["facts"]["own"] is True
     assert of["mpi.spawn"]["state"] == "ok"
     assert list(tmp_path.iterdir()) == []
@@ -61,6 +61,20 @@ def test_alone(tmp_path: pathlib.Path) -> None:
     lines = launch.stdout.splitlines()
     assert lines[0].startswith("mpiio_ext ") and "✗ 0" in lines[-1]
     assert [line for line in lines if line.startswith("✓ program.under")]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["-n", "--no-such-option"])
+def test_launcher_of_the_command_line(option: str, tmp_path: pathlib.Path) -> None:
+    """Its ranks are examined, all of them; where it starts none, this process alone is, and a line says so."""
+    app = mpi_program("writes")
+    command = [*DOCTOR, "--json", "--no-spawn", "--timeout", "120", "--path", str(tmp_path)]
+    command += ["--", str(launcher()), option, "2", str(app), "data"]
+    found = report(run_bounded(command, env=base_environment(), timeout_s=300))
+    of, ranks = checks(found), 2 if option == "-n" else 1
+    assert of["mpi.start"]["facts"] == {"size": ranks, "asked": 2 if ranks == 2 else None, "finalized": True}
+    assert of["job.agreement"]["facts"]["ranks"] == ranks and of["io.round_trip"]["state"] == "ok"
+    assert ("job.started" in of) == (ranks == 1) and "mpi.spawn" not in of
     assert list(tmp_path.iterdir()) == []
 
 

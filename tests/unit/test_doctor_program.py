@@ -116,6 +116,23 @@ def test_what_is_behind_a_launcher(words: list[str]) -> None:
     assert launcher == (words[0] if words[0] in ("mpirun", "mpiexec", "srun") else "")
 
 
+@pytest.mark.parametrize(
+    ("words", "front"),
+    [
+        (["srun", "-N2", "-n", "4", "APP", "in.txt"], 4),
+        (["mpiexec", "-n", "2", "mpiio-ext", "run", "--", "APP", "--", "x"], 6),
+        (["mpiio-ext", "run", "--", "mpirun", "-n", "2", "APP"], 6),
+        (["flux", "run", "-n2", "APP"], 3),
+        (["flux", "submit", "-n2", "APP"], 0),  # later
+        (["APP", "srun"], 0),
+        (["srun", "-n", "2"], 0),
+    ],
+)
+def test_what_starts_ranks(words: list[str], front: int) -> None:
+    app = shutil.which("sort") or ""
+    assert program.launch_of([app if word == "APP" else word for word in words]) == words[:front]
+
+
 def test_a_launcher_alone(library: pathlib.Path) -> None:
     assert states(examined(library, "mpirun", "-n", "2")) == {"found": "error"}
 
