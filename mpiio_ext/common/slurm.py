@@ -8,7 +8,9 @@ Forms.      Text whose first line names the columns, separated by ``|`` (``squeu
 Guarantees. A document without columns or jobs is refused as a whole: an error message is never taken for an empty
             list. A line that cannot be parsed is left out and named. Missing facts are None and not 0. A component of
             a heterogeneous job has the ID of the first one, as SLURM_JOB_ID of its ranks. The name of a job may have
-            the separator in it.
+            the separator in it. If the columns in front of the name are padded, as those of ``squeue
+            --Format='JobID:20|,...'``, a line must have its separators below those of the first line: a name that is
+            cut to fewer characters than these columns have, and has a line break in it, forges no line.
 Source.     squeue(1), sacct(1); counts are printed in powers of 1024, "1.50K" for 1536 (Slurm's convert_num_unit).
 """
 
@@ -194,6 +196,13 @@ def split_line(line: str, names: Sequence[str]) -> list[str]:
     return [value.strip() for value in values]
 
 
+def _separators(head: str, names: Sequence[str]) -> list[int]:
+    """Return where lines have the separators behind their first columns, as far as these are padded."""
+    free = next((place for place, name in enumerate(names) if name in _NAMES), len(names))
+    padded = itertools.takewhile(lambda column: column.endswith("  "), head.split("|")[:free])
+    return [end + number for number, end in enumerate(itertools.accumulate(map(len, padded)))]
+
+
 def read_text(lines: Iterable[str], add: Add, bad: list[str], *, need: Sequence[str] = ()) -> None:
     """Call `add` for each line of a text whose first line names the columns; name those not understood in `bad`.
 
@@ -217,8 +226,11 @@ def read_text(lines: Iterable[str], add: Add, bad: list[str], *, need: Sequence[
             "no list of jobs: a first line with columns is expected, separated by |, with JOBID (or "
             f"JobIDRaw){also} among them, not {head.strip()[:60]!r}"
         )
+    places = _separators(head, names)
     for number, line in numbered:
         try:
+            if any(line[place : place + 1] != "|" for place in places):
+                raise SlurmError("its columns are not below those of the first line: part of a job's name?")
             found = dict(zip(names, split_line(line, names), strict=False))  # "" has no value
             job = job_id(found[key])
             if job is not None:

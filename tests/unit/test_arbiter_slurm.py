@@ -192,6 +192,34 @@ def test_bad_lines_are_told_and_left_out() -> None:
     assert not jobs and len(bad) == 4
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\v", "\x1c", "\x85", "\u2028"])
+def test_a_line_break_in_a_name_forges_no_line(end: str) -> None:
+    """The query of `slurm-watch` has columns of more characters in front of the name than the name may have."""
+    *columns, last = connector.COLUMNS.split(",")
+    widths = [int(column.rpartition(":")[2].removesuffix("|")) for column in columns]
+    assert sum(widths) > int(last.rpartition(":")[2]) and last.startswith("Name:")
+    for name in ("1201|N/A|N/A|COMPLETED|1|1|x", "1201     |N/A |N/A |COMPLETED    |1  |1 |x", "1201" + " " * 16 + "|"):
+        rows = [("JOBID", "HET_JOB_ID", "HET_JOB_OFFSET", "STATE", "NODES", "TASKS")]
+        rows += [("1201", "N/A", "N/A", "RUNNING", "4", "128"), ("7", "N/A", "N/A", "RUNNING", "1", "1")]
+        names = ("NAME", "ior", f"x{end}{name}"[:64])
+        lines = [
+            "".join(f"{value:{width}}|" for value, width in zip(row, widths, strict=True)) + own
+            for row, own in zip(rows, names, strict=True)
+        ]
+        jobs, bad = parse("\n".join(lines))
+        assert {job.id: (job.state, job.name) for job in jobs} == {"1201": ("RUNNING", "ior"), "7": ("RUNNING", "x")}
+        assert len(bad) == 1 and "part of a job's name" in bad[0]
+
+
+def test_lists_may_be_padded_in_part() -> None:
+    """As of ``squeue --format=%18i|%T|%j``: a column without a width, and separators behind it, may be anywhere."""
+    for head in ("JOBID |STATE|NAME", "JOBID             |STATE|NAME", "STATE|JOBID             |NAME"):
+        lines = ["12 |RUNNING|a", "12                |RUNNING|a|b", "COMPLETING|12|a"]
+        line = lines[["JOBID |", "JOBID  ", "STATE|J"].index(head[:7])]
+        jobs, bad = parse(f"{head}\n{line}")
+        assert [job.id for job in jobs] == ["12"] and not bad, head
+
+
 @given(st.text(max_size=300))
 def test_no_text_does_more_than_be_refused(text: str) -> None:
     for document in (text, f"JOBID|STATE|NODES\n{text}", f'{{"jobs": [{json.dumps(text)}]}}'):

@@ -26,9 +26,10 @@ from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.errors import MpiioExtError
 
-_COLUMNS = "JobID:20|,HetJobID:20|,HetJobOffset:20|,State:20|,NumNodes:12|,NumTasks:12|,Name:64"
+#: Padded, and the name, which a user chooses, is shorter than those in front of it: see `common.slurm`.
+COLUMNS = "JobID:20|,HetJobID:20|,HetJobOffset:20|,State:20|,NumNodes:12|,NumTasks:12|,Name:64"
 #: The usual query. A component of a heterogeneous job has a number of its own, and that of the job in HetJobID.
-COMMAND = ("squeue", "--all", "--states=all", f"--Format={_COLUMNS}")
+COMMAND = ("squeue", "--all", "--states=all", f"--Format={COLUMNS}")
 #: Seconds, by the clock of the folder's file system.
 GRACE_S = 30.0
 #: Time after which ended or unlisted jobs are forgotten, s.
