@@ -86,19 +86,21 @@ def is_native_data(case: Case) -> bool:
     return all(op.get("rep", "native") == "native" for op in case["ops"])
 
 
-def native_lines(case: Case, *, hinted: bool) -> list[Line]:
-    """Run a case with nothing but the MPI library."""
-    return launch([case], case["ranks"], Setting(arms=("native",), limit_s=8.0, hinted=hinted))
+def native_lines(case: Case, setting: Setting, *, hinted: bool) -> list[Line]:
+    """Run a case with nothing but the MPI library, on this machine or where another launcher starts the ranks."""
+    parent = None if setting.cluster else setting.parent
+    return launch([case], case["ranks"], Setting(arms=("native",), limit_s=8.0, hinted=hinted, parent=parent))
 
 
-def native_kinds(case: Case) -> set[str]:
+def native_kinds(case: Case, setting: Setting) -> set[str]:
     """Run a case with nothing but the MPI library and the same hints; return the kinds of its problems."""
-    return {problem.split(":", 1)[0] for line in native_lines(case, hinted=True) for problem in line["problems"]}
+    lines = native_lines(case, setting, hinted=True)
+    return {problem.split(":", 1)[0] for line in lines for problem in line["problems"]}
 
 
-def native_notes(case: Case) -> list[str]:
+def native_notes(case: Case, setting: Setting) -> list[str]:
     """Run a case with nothing but the MPI library; return what it noted."""
-    return [note for line in native_lines(case, hinted=False) for note in line.get("notes", [])]
+    return [note for line in native_lines(case, setting, hinted=False) for note in line.get("notes", [])]
 
 
 def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
@@ -114,7 +116,7 @@ def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
         return
     notes = ours.get("notes", [])
     if any(REFUSED in note for note in notes):
-        their_notes = native.get("notes", []) if native else native_notes(case)
+        their_notes = native.get("notes", []) if native else native_notes(case, report.setting)
         if not any(REFUSED in note for note in their_notes):
             report.failures[seed] = notes
     if notes:  # the MPI library computes other bounds than the model, or has no such view
@@ -126,7 +128,7 @@ def judge(case: Case, lines: dict[str, Line], report: Report) -> None:
     theirs = {p.split(":", 1)[0] for p in native["problems"]} if native else set()
     suspects = {p.split(":", 1)[0] for p in problems if may_be_native(p, case)}
     if suspects - theirs:  # the reference calls were made without hints, or not at all
-        theirs |= native_kinds(case)
+        theirs |= native_kinds(case, report.setting)
     if any(op.get("rep", "native") != "native" for op in case["ops"]):
         # ROMIO's conversions spoil memory now and then: one good run of the reference calls proves nothing.
         theirs |= suspects & {"buffer", "file", "status", "size", "crash", "error"}

@@ -15,7 +15,7 @@ from differential.features import features
 from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
 from support import fuzz, mounts, pretended_gpu
-from support.launch import Launch
+from support.launch import OTHER_LAUNCHER, Launch, LostLaunch, launcher
 from support.pretended_gpu import Driver
 
 #: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
@@ -52,6 +52,22 @@ def check(report: run.Report, least: int) -> None:
     assert report.unjudged * 50 <= report.cases, report.notes
     assert len(report.unrepeated) * 100 <= report.cases, report.unrepeated
     assert not report.failures, complain(report)
+
+
+@pytest.mark.mpi
+def test_another_launcher(extension: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts the ranks, and is asked once more where it has lost a launch before the first case."""
+    lost = tmp_path / "lost"
+    words = f'[ -e {lost} ] || {{ : > {lost}; kill -SEGV $$; }}; exec {launcher()} "$@"'
+    (tmp_path / "srun").write_text(f"#!/bin/sh\necho . >> {tmp_path}/calls; {words}\n")
+    (tmp_path / "srun").chmod(0o755)
+    seeds = [seed for seed in range(60, 90) if generate.ranks_of(seed) == 1][:2]
+    setting = Setting(arms=("ours",), limit_s=LIMIT_S, parent=str(tmp_path))
+    monkeypatch.setenv(OTHER_LAUNCHER, f"{tmp_path}/srun")
+    with pytest.warns(LostLaunch, match="no case"):
+        report = run.run(seeds, setting)
+    assert report.cases == len(seeds) > 0 and not report.failures, complain(report)
+    assert (tmp_path / "calls").read_text() == 2 * ".\n"
 
 
 @pytest.mark.mpi

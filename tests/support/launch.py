@@ -144,6 +144,8 @@ def base_environment() -> dict[str, str]:
 
 #: A folder in memory where there is one.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+#: Words that start ranks in place of the MPI library's own launcher: ``srun --nodes=4``.
+OTHER_LAUNCHER = "MPIOX_TEST_LAUNCHER"
 #: Another library in place of the installed one, under all programs; tests/mutants/run.py sets it.
 OTHER_LIBRARY = "MPIOX_TEST_LIBRARY"
 
@@ -200,13 +202,13 @@ def mpi_run(
     last_words : file in which the ranks write their standard error, which `stderr` then ends with. Launchers end the
         job when one rank dies, now and then before they have passed on what it said (Hydra: a few in a thousand).
     """
-    mpiexec = launcher()
-    if mpiexec is None:
+    words = os.environ.get(OTHER_LAUNCHER, launcher() or "").split()
+    if not words:
         raise LaunchError("no mpiexec found for this environment")
     settings = dict(env or {})
     if preload:
         settings |= preload_environment(settings.get("MPIOX_HINTS", ""))
-    command = [mpiexec, "-n", str(ranks)]
+    command = [*words, "-n", str(ranks)]
     if last_words is not None:
         command += ["sh", "-c", 'exec "$@" 2>>"$0"', str(last_words)]
     if "LD_PRELOAD" in settings:  # the launcher itself is not an MPI program: only the ranks get it
