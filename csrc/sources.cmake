@@ -139,6 +139,7 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/collective/mpiox_aggregators.c
     csrc/mpiio/collective/mpiox_choose.c
     csrc/mpiio/collective/mpiox_collective_call.c
+    csrc/mpiio/collective/mpiox_individual.c
     csrc/mpiio/collective/mpiox_owners.c
     csrc/mpiio/collective/mpiox_contribution.c
     csrc/mpiio/collective/mpiox_rounds.c

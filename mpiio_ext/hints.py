@@ -265,6 +265,7 @@ class Hints:
     ranks_per_node : pretend that every n consecutive ranks are a node.
     wait_limit : seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: no
         limit.
+    synchronous : a collective returns when every rank has done its part, with the error of any rank.
     coverage_map : mark every byte that is written (for tests).
     stats : print the file's statistics at close: True, False, "line", "full" or "json".
     storage : "auto", "posix" or "io_uring".
@@ -334,6 +335,7 @@ class Hints:
     buffers: int | None = None
     ranks_per_node: int | None = None
     wait_limit: int | None = None
+    synchronous: bool | None = None
     coverage_map: bool | None = None
     stats: bool | str | None = None
     storage: str | None = None

@@ -52,6 +52,7 @@ class _Stats(Shown):
     collective_writes, collective_reads : collectives carried out by this library.
     native_calls : data-access calls handed to the MPI library.
     direct_calls : collectives that went straight to the file without exchange.
+    individual_calls : of those, calls in which a rank did not wait for another.
     bytes_written, bytes_read : data bytes of this rank's collectives.
     direct_bytes_written, direct_bytes_read : of those, bytes that each rank moved alone, straight or through delegates;
         they count as independent ones, too.
@@ -109,6 +110,7 @@ class _Stats(Shown):
     collective_reads: int
     native_calls: int
     direct_calls: int
+    individual_calls: int
     bytes_written: int
     bytes_read: int
     direct_bytes_written: int

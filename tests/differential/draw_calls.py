@@ -138,6 +138,7 @@ def draw_hints(rng: random.Random, ranks: int, span: int, *, patient: bool) -> d
     nodes = rng.choice([1, 1, 2, 3, 4])
     if nodes > 1 and ranks > 1:
         hints["mpiox_ranks_per_node"] = str(max(1, -(-ranks // nodes)))
+    maybe("mpiox_synchronous", 0.2, "true")
     maybe("mpiox_coverage_map", 0.3, "true")
     maybe("cb_buffer_size", 0.8, *sizes)
     maybe("cb_nodes", 0.7, *range(1, ranks + 3))

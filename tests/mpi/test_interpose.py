@@ -119,8 +119,8 @@ def test_collective_buffering_disabled_goes_straight_to_the_file(
     _all_ok(launch.stdout, 16)
     row = _statistics(tmp_path / "stats")["file"]
     assert row["native_calls"] == 0
-    # the writes, and what is read in atomic mode
-    assert row["direct_calls"] == row["collective_writes"] + 1 >= 7
+    # the writes, what is read in atomic mode, and reads of one piece a rank
+    assert row["direct_calls"] == row["collective_writes"] + 4 >= 7
     assert row["collective_reads"] >= 7
 
 

@@ -105,6 +105,7 @@ typedef struct mpiox_hints {
     int32_t buffers;                 /* mpiox_buffers: collective buffers per aggregator, 2.. */
     int32_t ranks_per_node;          /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
     int32_t wait_limit;              /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
+    bool synchronous;                /* mpiox_synchronous: ranks meet in each collective */
     bool coverage_map;               /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
     mpiox_stats_level stats;         /* mpiox_stats: the report at close (MPIOX_STATS sets the default) */
     mpiox_backend storage;           /* mpiox_storage: how requests reach the file system */

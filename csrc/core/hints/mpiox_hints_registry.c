@@ -181,6 +181,8 @@ static const mpiox_hint_spec specs[] = {
     INTEGER(
         "mpiox_wait_limit", wait_limit, 0, 1000000, "0",
         "seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: no limit"),
+    FLAG("mpiox_synchronous", synchronous, "false",
+         "a collective returns when every rank has done its part, with the error of any rank"),
     FLAG("mpiox_coverage_map", coverage_map, "false",
          "mark every written byte instead of proving that all are written (for tests)"),
     CHOICE("mpiox_stats", stats, stats_words, "true | false | line | full | json", "false",

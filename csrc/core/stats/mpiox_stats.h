@@ -22,6 +22,7 @@
     X(collective_reads, "calls", MAX, "collective reads carried out by this library")                                  \
     X(native_calls, "calls", SUM, "data-access calls of this file handed to the MPI library")                          \
     X(direct_calls, "calls", MAX, "collectives that went straight to the file without exchange")                       \
+    X(individual_calls, "calls", MAX, "of those, calls in which a rank did not wait for another")                      \
     X(bytes_written, "bytes", SUM, "data bytes written by collectives")                                                \
     X(bytes_read, "bytes", SUM, "data bytes read by collectives")                                                      \
     X(direct_bytes_written, "bytes", SUM, "of those, written by each rank alone: counted with independent ones, too")  \

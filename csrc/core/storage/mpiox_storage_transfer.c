@@ -125,6 +125,17 @@ static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *d
     return MPIOX_OK;
 }
 
+static int transfer_pinned(mpiox_storage *storage, bool write, position *at, int64_t *done, mpiox_error *error)
+{
+    int code = mpiox_storage_pin(storage, error);
+    if (code != MPIOX_OK)
+        return mpiox_error_set(error, code, error ? error->sys_errno : 0, at->offset, at->left,
+                               write ? "write" : "read");
+    code = transfer(storage, write, at, done, error);
+    mpiox_storage_unpin(storage);
+    return code;
+}
+
 int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                          int64_t already, int64_t *done, mpiox_error *error)
 {
@@ -133,21 +144,17 @@ int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec 
     skip_empty(&at);
     advance(&at, already);
     *done = already;
-    int code = mpiox_storage_pin(storage, error);
-    if (code != MPIOX_OK)
-        return mpiox_error_set(error, code, error ? error->sys_errno : 0, at.offset, at.left, write ? "write" : "read");
-    code = transfer(storage, write, &at, done, error);
-    mpiox_storage_unpin(storage);
-    return code;
+    return transfer_pinned(storage, write, &at, done, error);
 }
 
 static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int64_t offset, int64_t *done,
                             mpiox_error *error)
 {
+    position at = {.iov = iov, .count = 1, .offset = offset, .left = (int64_t)iov->iov_len};
     *done = 0;
-    if (mpiox_storage_request_bytes(iov, 1, offset) < 0)
+    if (offset < 0 || at.left > INT64_MAX - offset)
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, offset, -1, write ? "write" : "read");
-    return mpiox_storage_finish(storage, write, iov, 1, offset, 0, done, error);
+    return transfer_pinned(storage, write, &at, done, error);
 }
 
 int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t length, int64_t offset, mpiox_error *error)

@@ -287,7 +287,7 @@ bool mpiox_nonblocking_start(mpiox_handle *handle, mpiox_prepared *prepared, boo
 
 void mpiox_nonblocking_drain(mpiox_handle *handle)
 {
-    if (!handle)
+    if (!handle || (!handle->independent_worker && !handle->collective_worker))
         return;
     mpiox_worker_drain(handle->independent_worker, &idle);
     mpiox_worker_drain(handle->collective_worker, &idle);

@@ -39,7 +39,8 @@ enum {
     MPIOX_CONTRIBUTION_NO_EDGES = 64, /* this rank accesses something and has not summed its pieces' edges */
     MPIOX_CONTRIBUTION_LIST = 128,    /* this rank's view is a list too long for a contribution */
     MPIOX_CONTRIBUTION_WAITS = 256,   /* this rank accesses something and has not done so yet */
-    MPIOX_CONTRIBUTION_FAILED = 512   /* of a reduction: there is an error */
+    MPIOX_CONTRIBUTION_FAILED = 512,  /* of a reduction: there is an error */
+    MPIOX_CONTRIBUTION_MEETS = 1024   /* this rank could not go alone in a call like this one: mpiox_individual.c */
 };
 
 typedef struct mpiox_interval {
@@ -48,6 +49,7 @@ typedef struct mpiox_interval {
 
 /* What one rank brings to a collective. */
 typedef struct mpiox_contribution {
+    _Alignas(MPIOX_LINE) mpiox_futex post; /* which collectives the rank has begun, and how: mpiox_individual.c */
     int64_t first, last;      /* half-open file range of its access; first > last when it accesses nothing */
     int64_t position, length; /* stream bytes of its view */
     int64_t pieces;           /* contiguous file pieces (estimate) */
@@ -106,7 +108,8 @@ typedef struct mpiox_call_state {
     _Alignas(MPIOX_LINE) _Atomic int64_t eof;     /* reads: lowest end of file seen */
     int32_t views_disjoint; /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
     mpiox_reduction reduction;
-    bool huge; /* the buffers are in huge pages, as far as the kernel can */
+    _Atomic uint32_t mixed; /* in a call some ranks went alone, and others would have met: mpiox_individual.c */
+    bool huge;              /* the buffers are in huge pages, as far as the kernel can */
 } mpiox_call_state;
 
 #endif

@@ -26,7 +26,7 @@
 
 enum {
     DIRECT_PIECE_BYTES = 256 * 1024,
-    SINGLE_PIECE_BYTES = 4096,     /* when no rank has more than one */
+    SINGLE_PIECE_BYTES = 4096,     /* between nodes, when no rank has more than one */
     READ_PIECE_BYTES = 24 * 1024,  /* below, windows that several ranks share are read with fewer requests */
     OVERLAP_ROUNDS = 8,            /* an exchange that writes needs so many for its waits not to show */
     SHORT_PIECE_BYTES = 12 * 1024, /* of a write that has fewer */
@@ -79,9 +79,10 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
     const mpiox_buffers *b = call->b;
     if (piece >= DIRECT_PIECE_BYTES)
         return "direct: large pieces on a local file system";
-    if (call->reduction.pieces <= b->file->topology->size && piece >= SINGLE_PIECE_BYTES)
+    const bool one_node = mpiox_topology_one_node(b->file->topology);
+    if (call->reduction.pieces <= b->file->topology->size && (one_node || piece >= SINGLE_PIECE_BYTES))
         return "direct: one piece a rank on a local file system";
-    if (!mpiox_topology_one_node(b->file->topology))
+    if (!one_node)
         return nodes_reason(call->write, call->reduction.flags, piece);
     if (!call->write && piece >= READ_PIECE_BYTES)
         return "direct: reads of pieces that are not small on a local file system";
@@ -163,6 +164,19 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
     return direct;
 }
 
+int64_t mpiox_choose_alone(const mpiox_collective *collective, bool write)
+{
+    const mpiox_file *file = collective->buffers.file;
+    bool direct;
+    if (settled(collective, write, 0, &direct))
+        return direct ? 0 : INT64_MAX;
+    if (file->layout.coherent || file->topology->size == 1)
+        return 0;
+    if (!write || file->refreshes || has_owners(&file->layout))
+        return INT64_MAX;
+    return file->layout.stripe_size > DIRECT_PIECE_BYTES ? file->layout.stripe_size : DIRECT_PIECE_BYTES;
+}
+
 /* As direct_wins(), for pieces of one rank: if it is true for each rank's pieces, it is for all. */
 static bool own_pieces_win(const mpiox_file *file, bool write, const mpiox_contribution *mine)
 {
@@ -172,9 +186,10 @@ static bool own_pieces_win(const mpiox_file *file, bool write, const mpiox_contr
     if (!file->layout.coherent)
         return write && !file->refreshes && !has_owners(&file->layout) && mine->last - mine->first == mine->length &&
                piece >= DIRECT_PIECE_BYTES && piece >= file->layout.stripe_size;
-    if (piece >= DIRECT_PIECE_BYTES || (mine->pieces == 1 && piece >= SINGLE_PIECE_BYTES))
+    const bool one_node = mpiox_topology_one_node(file->topology);
+    if (piece >= DIRECT_PIECE_BYTES || (mine->pieces == 1 && (one_node || piece >= SINGLE_PIECE_BYTES)))
         return true;
-    if (!mpiox_topology_one_node(file->topology))
+    if (!one_node)
         return nodes_reason(write, mine->flags, piece) != NULL;
     return !write && piece >= READ_PIECE_BYTES;
 }

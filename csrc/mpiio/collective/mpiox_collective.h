@@ -2,6 +2,7 @@
  * mpiox_collective.h - collective read and write of a file: two-phase over file domains, or straight to the file.
  *
  *   mpiox_collective_call.c  the order of the steps of a call
+ *   mpiox_individual.c       calls in which no rank waits for another
  *   mpiox_contribution.c     one rank's part of a call
  *   mpiox_reduction.c        all ranks' parts together: agreement before the rounds and after them
  *   mpiox_choose.c           direct or two-phase, and over which file domains: measured rules
@@ -37,8 +38,9 @@ int mpiox_collective_create(mpiox_file *file, mpiox_collective *prepared, const 
                             const char **why_not);
 void mpiox_collective_free(mpiox_collective *collective); /* local; NULL-safe */
 
-/* Collective data access. Returns outcome->error.code. MPIOX_E_UNSUPPORTED (agreed by all ranks, nothing done): the
- * caller hands the call to PMPI. */
+/* Collective data access. Returns outcome->error.code. In a call in which ranks do not wait for one another, outcome
+ * and error are this rank's (mpiox_individual.c); else the error is the same on all ranks. MPIOX_E_UNSUPPORTED (agreed
+ * by all ranks, nothing done): the caller hands the call to PMPI. */
 int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
 /* The same from a thread of this library while the program continues: between the calls of all ranks no other call on
  * this file may be under way. Only if mpiox_topology_background() permits it. An operation that only PMPI could do is

@@ -146,34 +146,10 @@ void mpiox_collective_free(mpiox_collective *collective)
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
-static int access_part(void *file, const mpiox_request *part, int64_t *done, mpiox_error *error)
-{
-    return mpiox_independent_access(file, part, done, error);
-}
-
-/* From or to the memory of a GPU. */
-static __attribute__((noinline)) int64_t access_device(const mpiox_call *call, const mpiox_request *request,
-                                                       mpiox_independent_file *through, mpiox_error *error)
-{
-    mpiox_file *file = call->b->file;
-    int64_t done = 0;
-    mpiox_device_access(request, &call->device, mpiox_file_device_window(file, request), access_part, through,
-                        &file->independent, &done, error);
-    return done;
-}
-
-/* This rank accesses its own pieces, as if alone. Returns the bytes that were moved. */
 static int64_t access_own(const mpiox_call *call, const mpiox_request *request, mpiox_error *error)
 {
-    mpiox_file *file = call->b->file;
-    mpiox_independent_file through = mpiox_file_independent(file);
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_STORAGE);
-    int64_t done = 0;
-    error->code = MPIOX_OK;
-    if (call->device.kind != NULL)
-        done = access_device(call, request, &through, error);
-    else if (request->length > 0)
-        mpiox_independent_access(&through, request, &done, error);
+    const int64_t done = mpiox_individual_access_own(call->b->file, request, &call->device, error);
     mpiox_parts_on(before);
     return done;
 }
@@ -183,8 +159,9 @@ static void go_ahead(mpiox_collective *collective, mpiox_call *call, const mpiox
 {
     const int rank = call->b->file->topology->rank;
     mpiox_contribution *mine = &call->b->contributions[call->b->file->topology->node_rank];
+    mine->flags |= mpiox_individual_is_one_piece(call->b->file, request) ? 0 : MPIOX_CONTRIBUTION_MEETS;
     if (!mpiox_choose_ahead(collective, call)) {
-        mine->flags |= mine->length > 0 ? MPIOX_CONTRIBUTION_WAITS : 0;
+        mine->flags |= MPIOX_CONTRIBUTION_MEETS | (mine->length > 0 ? MPIOX_CONTRIBUTION_WAITS : 0);
         call->done = mine->length > 0 ? -1 : 0;
         return;
     }
@@ -316,6 +293,9 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const
     mpiox_contribution_write(call);
     go_ahead(collective, call, request);
     mpiox_reduction_agree(collective, call, make_huge);
+    mpiox_individual_note(collective, &call->reduction);
+    for (int write = 0; write < 2 && collective->individual.on; write++)
+        collective->individual.least[write] = mpiox_choose_alone(collective, write);
     file->new_view = false;
     /* Whatever the result of this call: the next one will not report it. */
     if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)
@@ -396,6 +376,8 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
 
 int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
 {
+    if (mpiox_individual_access(collective, request, outcome))
+        return outcome->error.code;
     const mpiox_wait_limit *before = mpiox_wait_set_limit(&collective->buffers.file->topology->limit);
     const int code = carry_out(collective, request, outcome);
     mpiox_wait_set_limit(before);

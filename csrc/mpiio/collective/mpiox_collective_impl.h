@@ -7,6 +7,17 @@
 #include "mpiox_auto_select.h"
 #include "mpiox_transport.h"
 
+/* Calls in which no rank waits for another (mpiox_individual.c). */
+typedef struct mpiox_individual {
+    uint32_t calls; /* collectives of this file; the same on every rank within a call */
+    int row;        /* of them the last ones that met, and in which every rank had one piece; the same on every rank */
+    int64_t views;  /* that had been set then */
+    int64_t least[2]; /* bytes of a piece that is read, or written, from which on it goes alone */
+    bool on;          /* they do not meet unless a rank asks; the same on every rank within a call */
+    bool asks;        /* this rank does, in each call: one was a mixture */
+    bool never;       /* after a mixture they meet in every call; the same on every rank */
+} mpiox_individual;
+
 struct mpiox_collective {
     mpiox_buffers buffers;
     mpiox_transport *transport;
@@ -22,6 +33,7 @@ struct mpiox_collective {
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
     bool exchanged[2];                         /* the last read, the last write was two-phase */
     bool all_ahead[2];                         /* in it every rank accessed its pieces before the ranks agreed */
+    mpiox_individual individual;
 };
 
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
@@ -39,9 +51,25 @@ int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call,
 bool mpiox_reduction_is_filled(const mpiox_reduction *reduction);
 void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
 
+/* This rank accesses its own pieces, as if alone; device->kind NULL: its memory is the host's. Returns the bytes that
+ * were moved. Local. */
+int64_t mpiox_individual_access_own(mpiox_file *file, const mpiox_request *request, const mpiox_device *device,
+                                    mpiox_error *error);
+
+/* Every collective begins with this. True: it is over on this rank, with this outcome. False: all ranks meet. */
+bool mpiox_individual_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
+/* Of a call in which all ranks meet: one rank, before the others go on; then every rank. Local. */
+void mpiox_individual_prepare(const mpiox_collective *collective, const mpiox_reduction *reduction);
+void mpiox_individual_note(mpiox_collective *collective, const mpiox_reduction *reduction);
+/* Is that one run of bytes in the file? Local. */
+bool mpiox_individual_is_one_piece(const mpiox_file *file, const mpiox_request *request);
+
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
 /* From this rank's contribution alone: were all ranks' accesses like this one, would they go direct? Local. */
 bool mpiox_choose_ahead(const mpiox_collective *collective, const mpiox_call *call);
+/* On one node: from how many bytes on does a single piece of a rank go direct? INT64_MAX: never. Local, the same on all
+ * ranks. */
+int64_t mpiox_choose_alone(const mpiox_collective *collective, bool write);
 /* When the file is opened, by the rules of `auto`: the number of aggregators, of which there may be `capacity`, on
  * nodes with so many network cards (0: not known), and the size of a window, b->window_bytes, unless that is > 0
  * already. Local, the same on all ranks; 0 or MPIOX_E_ARG. */

@@ -256,6 +256,8 @@ static bool all_ahead(mpiox_buffers *b, mpiox_reduction *s)
     s->end = lowest[BYTES] < 0 ? -lowest[END] : s->end;
     s->bytes = -lowest[BYTES];
     s->flags = lowest[NEW_VIEW] < 0 ? MPIOX_CONTRIBUTION_NEW_VIEW : 0;
+    for (int i = 0; i < b->file->topology->node_size; i++)
+        s->flags |= b->contributions[i].flags & MPIOX_CONTRIBUTION_MEETS;
     return true;
 }
 
@@ -271,10 +273,13 @@ static void close_contributions(void *context)
     mpiox_collective *collective = ((closing *)context)->collective;
     mpiox_call *call = ((closing *)context)->call;
     mpiox_buffers *b = call->b;
-    if (collective->all_ahead[call->write] && all_ahead(b, &b->state->reduction))
+    if (collective->all_ahead[call->write] && all_ahead(b, &b->state->reduction)) {
+        mpiox_individual_prepare(collective, &b->state->reduction);
         return;
+    }
     reduce_node(b, &b->state->reduction);
     combine_nodes(collective, &b->state->reduction);
+    mpiox_individual_prepare(collective, &b->state->reduction);
     mpiox_buffers_reset(b);
     collective->transport->ops->reset(collective->transport);
     call->reduction = b->state->reduction;

@@ -61,7 +61,7 @@ static inline const char *mpiox_file_place(const mpiox_file *file)
 
 typedef struct mpiox_outcome {
     int64_t bytes;     /* data bytes of this rank that were transferred (less than length at the end of the file) */
-    mpiox_error error; /* code 0 when all went well; of a collective the same on all ranks */
+    mpiox_error error; /* code 0 when all went well; of a collective in which ranks meet the same on all */
 } mpiox_outcome;
 
 /* ---- opening (mpiox_file_open.c) --------------------------------------------------------------------------------- */
