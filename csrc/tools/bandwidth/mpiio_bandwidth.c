@@ -17,11 +17,12 @@
  *
  * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn that no
  * rank takes: holes of --block bytes), blocks3d (3-D block decomposition of doubles), random (pieces of --block bytes
- * dealt to ranks at random), random_gaps (as random, with one rank more, which is not there: holes), and climate_tiny,
- * climate_long, climate_mixed: what a climate model flushes at once, hundreds of 2-D and 3-D variables on an irregular
- * grid, a rank's part as one hindexed type (PnetCDF's nonblocking calls and one wait); the view is set anew for each
- * flush, so the time has it in. --apart: a rank's parts of the variables of such a flush lie that many bytes apart in
- * memory, and the last one first. Accesses:
+ * dealt to ranks at random), random_gaps (as random, with one rank more, which is not there: holes), tiny (a call for
+ * each block of --block bytes, dealt to ranks in turn, 24,000 calls at most: counters, headers, time series), and
+ * climate_tiny, climate_long, climate_mixed: what a climate model flushes at once, hundreds of 2-D and 3-D variables
+ * on an irregular grid, a rank's part as one hindexed type (PnetCDF's nonblocking calls and one wait); the view is set
+ * anew for each flush, so the time has it in. --apart: a rank's parts of the variables of such a flush lie that many
+ * bytes apart in memory, and the last one first. Accesses:
  * collective (MPI_File_write_at_all), independent (MPI_File_write_at), nonblocking (MPI_File_iwrite),
  * nonblocking_collective (MPI_File_iwrite_all), split (MPI_File_write_all_begin and _end). Calls: whole (a rank's data
  * in one), small (every piece in one of its own, as a loop over rows or particles does; independent and nonblocking
@@ -118,6 +119,19 @@ static bool is_random(const options *o)
     return strcmp(o->pattern, "random") == 0 || strcmp(o->pattern, "random_gaps") == 0;
 }
 
+static bool is_tiny(const options *o)
+{
+    return strcmp(o->pattern, "tiny") == 0;
+}
+
+static void make_tiny(const options *o, pattern *p)
+{
+    enum { CALLS = 24000 };
+    const int64_t calls = o->bytes / size / o->block;
+    p->bytes = (calls < CALLS ? calls : CALLS) * o->block;
+    p->displacement = o->raw ? (MPI_Offset)p->bytes * rank : 0;
+}
+
 static void make_interleaved(const options *o, pattern *p)
 {
     MPI_Datatype block;
@@ -179,7 +193,9 @@ static climate_flush flush_of(const options *o, const pattern *p)
 static void make_pattern(const options *o, pattern *p)
 {
     *p = (pattern){.filetype = MPI_DATATYPE_NULL, .memory = MPI_DATATYPE_NULL};
-    if (strcmp(o->pattern, "contiguous") == 0 || o->raw) {
+    if (is_tiny(o)) {
+        make_tiny(o, p);
+    } else if (strcmp(o->pattern, "contiguous") == 0 || o->raw) {
         p->bytes = o->bytes / size;
         p->displacement = (MPI_Offset)p->bytes * rank;
     } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0)
@@ -193,8 +209,8 @@ static void make_pattern(const options *o, pattern *p)
         if (!climate_types(&flush, &p->filetype, &p->memory, &p->bytes, &p->room))
             fail("out of memory");
     } else
-        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random, random_gaps, climate_tiny, climate_long, "
-               "climate_mixed)");
+        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random, random_gaps, tiny, climate_tiny, "
+               "climate_long, climate_mixed)");
     if (!p->room)
         p->room = p->bytes;
     if (p->filetype != MPI_DATATYPE_NULL)
@@ -220,7 +236,10 @@ static unsigned char value_at(int64_t offset)
 static void each_piece(const options *o, const pattern *p, void (*visit)(void *, int64_t, int64_t, int64_t),
                        void *context)
 {
-    if (p->filetype == MPI_DATATYPE_NULL) {
+    if (is_tiny(o) && !o->raw) {
+        for (int64_t at = 0; at < p->bytes; at += o->block)
+            visit(context, at * size + o->block * rank, at, o->block);
+    } else if (p->filetype == MPI_DATATYPE_NULL) {
         visit(context, p->displacement, 0, p->bytes);
     } else if (strcmp(o->pattern, "inter") == 0 || strcmp(o->pattern, "gaps") == 0) {
         for (int64_t i = 0; i < p->bytes / o->block; i++)
@@ -296,14 +315,14 @@ typedef struct times {
 
 static times access_raw(const options *o, const pattern *p, unsigned char *buffer, bool write)
 {
-    enum { REQUEST = 1 << 20 };
+    const int64_t request = is_tiny(o) ? o->block : 1 << 20;
     int fd = open(o->file, (write ? O_CREAT : 0) | O_RDWR, 0644);
     if (fd < 0)
         fail("cannot open the file");
     MPI_Barrier(MPI_COMM_WORLD);
     const double begun = now();
     for (int64_t at = 0; at < p->bytes;) {
-        const int64_t part = p->bytes - at < REQUEST ? p->bytes - at : REQUEST;
+        const int64_t part = p->bytes - at < request ? p->bytes - at : request;
         const ssize_t done = write ? pwrite(fd, buffer + at, (size_t)part, p->displacement + at)
                                    : pread(fd, buffer + at, (size_t)part, p->displacement + at);
         if (done <= 0)
@@ -432,10 +451,10 @@ static void call_piece(void *context, int64_t offset, int64_t position, int64_t 
     const calls *c = context;
     MPI_Status status;
     int count = 0;
-    (void)offset;
+    const int64_t place = c->p->filetype == MPI_DATATYPE_NULL ? offset : c->base + position; /* in the view */
     for (int64_t at = 0; at < length; at += c->o->block) {
         const int part = (int)(length - at < c->o->block ? length - at : c->o->block);
-        transfer(c->o, c->file, c->base + position + at, c->buffer + position + at, part, MPI_BYTE, c->write, &status);
+        transfer(c->o, c->file, place + at, c->buffer + position + at, part, MPI_BYTE, c->write, &status);
         MPI_Get_count(&status, MPI_BYTE, &count);
         if (count != part)
             fail("the status counts fewer bytes than were requested");
@@ -467,7 +486,7 @@ static times access_mpi(const options *o, pattern *p, unsigned char *buffer, boo
     begun = now();
     if (flush)
         set_view(&c);
-    if (o->small)
+    if (o->small || is_tiny(o))
         each_piece(o, p, call_piece, &c);
     else
         call(&c, 0, p->bytes);

@@ -31,6 +31,9 @@ class InterleavedBlocks(Pattern):
         MicroForm(name="inter4096", title="interleaved 4 KiB", pattern="inter", block_bytes=4096),
         MicroForm(name="inter65536", title="interleaved 64 KiB", pattern="inter", block_bytes=65536),
         MicroForm(name="inter1048576", title="interleaved 1 MiB", pattern="inter", block_bytes=1 << 20),
+        MicroForm(name="tiny", title="a call for each 4 B", pattern="tiny", block_bytes=4),
+        MicroForm(name="tiny4096", title="a call for each 4 KiB", pattern="tiny", block_bytes=4096),
+        MicroForm(name="tiny65536", title="a call for each 64 KiB", pattern="tiny", block_bytes=65536),
         MicroForm(name="gaps64", title="interleaved 64 B with gaps", pattern="gaps", block_bytes=64, gaps=True),
     )
 
