@@ -30,7 +30,7 @@ from typing import Any
 from mpiio_ext.analytics.diagnosis.activity import Calls
 from mpiio_ext.analytics.run.failures import Lost
 from mpiio_ext.common.units import count_text, mean_text, size_text
-from mpiio_ext.pioneer.path.file_types import FileType, ViewError, parse
+from mpiio_ext.pioneer.file_types import FileType, ViewError, parse
 
 _DONE = {"read": "read", "write": "written"}
 #: From which share on calls are called contiguous, strided or forward, and their places are known.

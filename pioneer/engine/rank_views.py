@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.extents import Extents, extents_of, own_values
 from mpiio_ext.pioneer.engine.parts import Parts
+from mpiio_ext.pioneer.file_types import next_tile
 from mpiio_ext.pioneer.operations import Operation
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.document import PathInfo
-from mpiio_ext.pioneer.path.file_types import next_tile
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import Sessions
 

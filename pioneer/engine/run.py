@@ -21,8 +21,8 @@ from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan, reading_numbers
 from mpiio_ext.pioneer.engine.standing import REPORT_S, reported
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
+from mpiio_ext.pioneer.file_types import parse
 from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.pioneer.path.file_types import parse
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import parsed
-from mpiio_ext.pioneer.path.file_types import FileType, ViewError, parse
+from mpiio_ext.pioneer.file_types import FileType, ViewError, parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from mpiio_ext.pioneer.compare.comparison import compare_workloads
 from mpiio_ext.pioneer.compare.touched import Touched, touched_by_groups, touched_by_ranks
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.expected import expected_path
-from mpiio_ext.pioneer.path.file_types import parse
+from mpiio_ext.pioneer.file_types import parse
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from mpiio_ext.pioneer.traces import sanitized, save_sanitized, tables_of

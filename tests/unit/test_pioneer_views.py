@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpiio_ext.pioneer.path.file_types import FileType, ViewError, next_tile, parse
+from mpiio_ext.pioneer.file_types import FileType, ViewError, next_tile, parse
 from mpiio_ext.pioneer.path.views import View, view_of
 
 
