@@ -100,8 +100,14 @@ NO_LOCKS = Advice(
 )
 #: Syncs after writes.
 FEWER_SYNCS = Advice(
-    "Sync once, after all writes. Or sync rarely, for instance after each 100 MB. Do not sync after"
-    " each piece. If no other rank reads the file before it is closed, do not call MPI_File_sync."
+    "Sync once, after all writes. Or sync rarely, for instance after each 100 MB. Do not sync after each piece."
+)
+FEWER_MPI_SYNCS = Advice(
+    f"{FEWER_SYNCS.text} If no other rank reads the file before it is closed, do not call MPI_File_sync."
+)
+#: Reads at the end of a file until it grows.
+NO_POLLING = Advice(
+    "Do not read again and again until a file grows: let the process that writes the file send a message."
 )
 #: Load by others, or a fault of the storage.
 OTHER_LOAD = Advice(
@@ -178,8 +184,8 @@ def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
     """Tiny pieces, through the C library, or `plain`, by POSIX."""
     if plain:
         return Advice(
-            "Put pieces together in a buffer of at least 1 MB, and flush it when a step is done, not after each piece"
-            " (flush=True, buffering=0 in Python; flush and endl in C++)."
+            "Put pieces together in a buffer of at least 1 MB. Avoid flush=True and buffering=0 (Python), and flush and"
+            " endl (C++) after each piece."
         )
     if flushed:
         return Advice("Flush when a step is done, not after each piece (fflush, setvbuf with _IONBF or _IOLBF).")
@@ -343,6 +349,13 @@ def imbalance(by_bytes: bool, collective: bool = True) -> Advice:
         "The slow rank moves no more bytes than other ranks, but takes longer: check the node and the network of this"
         " rank, and the storage of its files (file system, OSTs)."
     )
+
+
+#: Files that are slower than others.
+SLOW_FILES = Advice(
+    "Check the storage of the slow files (file system, OSTs), and the nodes and the network of the ranks that access"
+    " these files."
+)
 
 
 def other_folder() -> Advice:

@@ -10,8 +10,9 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
+from mpiio_ext.analytics.diagnosis.again import from_the_start, moved_on, rewritten
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import CALLED, IN_MPIIO, Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.overlap import shared
 from mpiio_ext.analytics.diagnosis.words import rounded, where, worded
 from mpiio_ext.analytics.factors.catalogue import factors
@@ -34,9 +35,6 @@ _MOST_OPENS = 4
 _MATTERS = 0.2
 #: Share that is nearly all.
 _ALL = 0.9
-#: Share of the reads of a file that its writes follow, and of the bytes read that are written again, where a library
-#: moves its bytes; the file grows by no more than the rest.
-_MOVED = 0.9
 #: Sizes of requests that are named at most, and the share of all requests that they have.
 _MOST_SIZES, _MOST_REQUESTS = 3, 0.8
 #: How many times as many one of two numbers of calls may be that are called the same.
@@ -88,7 +86,7 @@ class Case:
             self.ledger = activity.ledger.of(numbers_of(files).tolist())
         files.found = shared(*files.intervals(), self._called, files["ranks"], files.found)
         self.swept = float(np.nan_to_num(files.critical_time[0]))
-        self.of_time, self.exclusive = self._in_io()
+        self.of_time, self.time_meant, self.exclusive = self._in_io()
         self.time = float(self.exclusive.sum())
         self.about: dict[str, Flags] = {}  # cause -> files that its finding is about
         by_time = np.argsort(np.where(files.critical, -files.exclusive, 1.0), kind="stable")
@@ -96,19 +94,23 @@ class Case:
 
     # ---- time in I/O -------------------------------------------------------------------------------------------------
 
-    def _in_io(self) -> tuple[str, Numbers]:
-        """Return where the time in I/O is known from, in words, and its part of each file's exclusive time (s).
+    def _in_io(self) -> tuple[str, str, Numbers]:
+        """Return what the time in I/O is, in words, what that means, and its part of each file's exclusive time (s).
 
         DXT shows when any rank is in a call, HEATMAP in which bins of time bytes move; without them a file counts from
         its first to its last access.
         """
-        exclusive, seen = self.files.exclusive, self.activity
+        exclusive, seen, any_rank = (
+            self.files.exclusive,
+            self.activity,
+            f"time in which any rank {self.files.direction}s",
+        )
         if any(self.complete):
             called = np.minimum(exclusive, np.where(self.complete, self._called, np.inf))
             of_all = float(called[self.complete].sum())  # calls on several files at once are one time
             wall = (seen.wall.get(self.write, 0.0) if seen is not None else 0.0) + float(self.syncing.sum())
             called[self.complete] *= wall / of_all if 0 < wall < of_all else 1.0
-            return "time in which at least one rank is in a read or write (DXT)", called
+            return any_rank, "in a call of MPI-IO or POSIX on a critical file; DXT", called
         moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
         if seen is not None and moving > 0:
             inside = np.maximum(self.in_all_requests, self.in_mpi)  # calls may move no bytes
@@ -117,8 +119,9 @@ class Case:
                 known = self.ledger.at(self._numbers, self.ledger.means().most) * (seen.ledger is not None)
                 most = np.where(known > 0, known * self.ledger.processes, np.inf)
                 of_bins = exclusive * moving / self.swept  # a file has no more of it than its calls take
-                return "time in which bytes move (HEATMAP)", np.minimum(of_bins, most)
-        return "critical time", exclusive
+                meant = "steps of time in which bytes move, and calls that move none; HEATMAP"
+                return f"estimated {any_rank}", meant, np.minimum(of_bins, most)
+        return "critical time", "from the first to the last access of each critical file, counted once", exclusive
 
     @functools.cached_property
     def in_requests(self) -> Numbers:
@@ -402,7 +405,7 @@ class Case:
         one request has all of the data, they stay where they are. Of large blocks each rank has few: then a rank begins
         each move behind the one before.
         """
-        files, limits, moved, begun = self.files, self.limits, np.ones(len(self.files), bool), self._moved_on
+        files, limits, moved, begun = self.files, self.limits, np.ones(len(self.files), bool), moved_on(self)
         for way, done, last in (("read", "read", "max_offset_read"), ("write", "written", "max_offset_written")):
             end, count = np.nan_to_num(files[last]) + 1, files.requests(way)
             moved &= np.nan_to_num(files[f"bytes_{done}"]) >= limits.again * end
@@ -410,20 +413,6 @@ class Case:
             moved &= files[f"seq_{way}s"] < limits.backward * count + beginnings
             moved &= 2 * files[f"bytes_{done}"] <= count * end
         return moved & (np.nan_to_num(files[f"max_offset_{'written' if self.write else 'read'}"]) > 0)
-
-    @property
-    def _moved_on(self) -> Flags:
-        """Return for each file whether each read is followed by a write of as much, and the file's end grows by a bit.
-
-        No more is written than is read, but for all of the file once. And MPI-IO itself is asked to read it, if it is.
-        """
-        files, switches = self.files, np.array([float(calls.switches) for calls in self.calls])
-        read, written, end = files["bytes_read"], files["bytes_written"], files["max_offset_written"] + 1
-        grown = files["max_offset_written"] - files["max_offset_read"]
-        found = (switches >= 2 * _MOVED * files.requests("read")) & (grown > 0) & (grown <= (1 - _MOVED) * end)
-        found &= (written >= read) & (written <= read + end / _MOVED)
-        own = ~(files["mpiio_bytes_written"] > 0) | (files["mpiio_bytes_read"] >= _MOVED * read)
-        return np.asarray(found & own)
 
     @functools.cached_property
     def again(self) -> Numbers:
@@ -434,10 +423,10 @@ class Case:
         """
         files, limits = self.files, self.limits
         in_order, several = self.per_file["non_consecutive"] < limits.non_consecutive, files["ranks"] > 1
-        in_order |= self._from_the_start
+        in_order |= from_the_start(self)
         in_order |= self.shifted | (self.request_bytes >= limits.small_bytes / 2)
         if self.write:
-            return np.where(in_order, self._rewritten, np.nan)
+            return np.where(in_order, rewritten(self), np.nan)
         ends = files["max_offset_read"] + 1
         written = np.nan_to_num(files["bytes_written"]) / np.maximum(files["max_offset_written"] + 1, 1.0)
         versions = np.where(self.shifted, 1.0, np.fmax(written, 1.0))  # of what the job itself writes between reads
@@ -448,7 +437,7 @@ class Case:
         all_read |= in_order & self.by_itself(again)
         sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
         own = each & all_read & ~(files["{collective}"] > 0) & ~sieved
-        return np.where((own | self._moved_on & self.shifted) & (again >= limits.again), again, np.nan)
+        return np.where((own | moved_on(self) & self.shifted) & (again >= limits.again), again, np.nan)
 
     def by_itself(self, again: Numbers) -> Flags:
         """Return for each file whether its busiest rank moves its bytes many times over, if all do so `again` times.
@@ -458,16 +447,6 @@ class Case:
         ranks = np.nan_to_num(self.files["ranks"], nan=1.0)
         return np.asarray(again >= self.limits.often * np.where(np.isnan(self.movers), ranks, self.movers))
 
-    @property
-    def _from_the_start(self) -> Flags:
-        """Return for each file whether the C library reads it from front to back: few seeks or opens, many reads."""
-        files = self.files
-        jumps = np.array([float(calls.seeks) for calls in self.calls]) + np.nan_to_num(self.opens)
-        by_streams = ~(files.requests("read") + files.requests("write") > 0)
-        known = np.array([calls.streamed for calls in self.calls], bool)
-        few = jumps < (1 - self.limits.non_consecutive) * np.nan_to_num(files["{requests}"])
-        return np.asarray(by_streams & known & few)
-
     @functools.cached_property
     def filled_by_one(self) -> Flags:
         """Return for each file whether one rank writes all of it, beside what it writes as the others: fill values."""
@@ -475,24 +454,6 @@ class Case:
         least = files["fastest_rank_bytes"]  # 0: the others may append
         whole = np.abs(files["slowest_rank_bytes"] - least - ends) <= 0.02 * ends
         return np.asarray(self.write & (files["ranks"] > 1) & (least > 0) & whole)
-
-    @property
-    def _rewritten(self) -> Numbers:
-        """Return how often the bytes of each file up to the last one are written; NaN where that is less than twice.
-
-        Of appended bytes Darshan counts the places from where a rank, or an open, begins: these are not written again.
-        Nor are gaps, which MPI-IO has not asked for.
-        """
-        files, ends = self.files, self.files["max_offset_written"] + 1
-        again: Numbers = np.where(ends > 1, files["bytes_written"] / np.maximum(ends, 1.0), np.nan)
-        busiest = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"])
-        in_turn = files["consec_writes"] >= 0.9 * files.requests("write")
-        opens = np.nan_to_num(self.opens) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
-        appended = ranks.appended(files) & ~self.filled_by_one
-        appended |= (files["ranks"] > 1) & in_turn & np.isnan(busiest)
-        appended |= (opens >= 2) & (opens >= 0.9 * again)
-        filled = files["bytes_written"] >= self.limits.amplified * files["mpiio_bytes_written"]
-        return np.where((again >= self.limits.again) & ~appended & ~filled, again, np.nan)
 
     @functools.cached_property
     def together(self) -> Flags:
@@ -534,7 +495,8 @@ class Case:
     @property
     def of_calling(self) -> str:
         """Return what the time for I/O is, in words."""
-        return "time of a process in MPI-IO calls" if self.calling > self.time else self.of_time
+        of_mpi = f"longest time of a rank in MPI-IO {self.files.direction}s"
+        return of_mpi if self.calling > self.time else self.of_time
 
     @functools.cached_property
     def known_osts(self) -> int | None:
@@ -695,7 +657,7 @@ class Case:
         if not names or (self.anonymous and not all(name and TAKEN_OUT.fullmatch(name) for name in names)):
             rank = {row: number for number, row in enumerate(self.order, 1)}
             return [f"file {rank.get(row, len(rank) + row + 1)}" for row in range(len(self.files))]
-        return [name if name else "(unnamed)" for name in names]
+        return [name if name else "(a file without a name in the log)" for name in names]
 
     def name(self, row: int) -> str:
         """Return the name of a file, or its number among the critical ones."""
@@ -704,20 +666,42 @@ class Case:
     def named(self, chosen: Any, first: Numbers | None = None) -> list[str]:
         """Return the names of chosen files, most critical, or largest `first`, at the head; the rest as a number."""
         rows = [row for row in self.order if chosen[row]]
-        rows += np.flatnonzero(chosen & ~self.files.critical).tolist()
+        others = np.flatnonzero(chosen & ~self.files.critical)
+        rows += others[np.argsort(-self._each[others], kind="stable")].tolist()
         if first is not None:
             known = np.nan_to_num(first).tolist()
             rows.sort(key=lambda row: -known[row])
         more = [f"and {self.value(len(rows) - MOST_NAMES):.0f} more"] if len(rows) > MOST_NAMES else []
         return [self.name(row) for row in rows[:MOST_NAMES]] + more
 
+    @functools.cached_property
+    def _each(self) -> Numbers:
+        """Return the time (s) of an average rank in calls on each file."""
+        return self.ledger.at(self._numbers, self.ledger.means().least)
+
+    @functools.cached_property
+    def _of_ahead(self) -> Numbers | None:
+        """Return the time (s) on each file of the rank that spends far more time in calls than others; None without."""
+        rank = self.ledger.ahead()[1]
+        of_files = None if rank is None else self.ledger.cells(rank).seconds.most.sum(axis=0)
+        return None if of_files is None else self.ledger.at(self._numbers, of_files)
+
+    def of_slowest(self, chosen: Any) -> Any:
+        """Return the chosen files of the rank that spends far more time in calls than others; else all chosen ones.
+
+        Sentences with the time of that rank name no file of other ranks.
+        """
+        own = chosen if self._of_ahead is None else chosen & (self._of_ahead > 0)
+        return own if own.any() else chosen
+
     def at(self, chosen: Any, word: str = "") -> str:
         """Return chosen files after `word`, or "to" or "from": " to `a` and 3 more files"."""
-        return where(self.named(chosen), word or ("to" if self.write else "from"), self._names)
+        names = self.named(self.of_slowest(chosen), self._of_ahead)
+        return where(names, word or ("to" if self.write else "from"), self._names)
 
     def such_as(self, chosen: Any) -> str:
         """Return the chosen file that takes most time in metadata calls: " such as `a`"."""
-        return where(self.named(chosen, self.files["meta_time"])[:1], "such as", self._names)
+        return where(self.named(self.of_slowest(chosen), self.files["meta_time"])[:1], "such as", self._names)
 
     def ost_names(self, osts: Any) -> list[str]:
         """Return the names of OSTs."""
@@ -732,6 +716,17 @@ class Case:
         inside = self.inside_mpi(chosen) if "MPI-IO" in cause.cells.layers else 0.0
         known = max(inside, self.busiest(*cause.cells.of_darshan(self.files.direction), chosen=chosen))
         return known if known > 0 else float(self.exclusive[chosen].sum())
+
+    def most_of_a_rank(self, cause: Cause, chosen: Any) -> float:
+        """Return the time (s) that a rank spends in calls of a cause on chosen files, at most; inf: not known.
+
+        Each file's slowest rank may be another one: their times do not add up to a rank's.
+        """
+        if chosen is None or cause.outside or self.activity is None or self.activity.ledger is None:
+            return float("inf")
+        most = self.ledger_of(np.asarray(chosen)).slowest(*cause.cells.of_darshan(self.files.direction)).most
+        above = [self.calls[place].above[self.write][1] for place in np.flatnonzero(chosen).tolist()]
+        return float(max([most, *above]))
 
     def finding(
         self,
@@ -759,16 +754,13 @@ class Case:
         """
         if time is None:
             time = self.time_in(cause, np.asarray(chosen))
-        if chosen is not None and not cause.outside and self.activity is not None and self.activity.ledger is not None:
-            most = self.ledger_of(np.asarray(chosen)).slowest(*cause.cells.of_darshan(self.files.direction)).most
-            most = max([most, *(self.calls[place].above[self.write][1] for place in np.flatnonzero(chosen).tolist())])
-            time = min(time, most)  # each file's slowest rank may be another one: their times do not add up to a rank's
-        called = sum(self.rank_time)
+        time, called = min(time, self.most_of_a_rank(cause, chosen)), sum(self.rank_time)
         base = max(self.time, time, 0.0 if cause.moves_data else called)
         least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
         if confidence == "high" and time < least_sure * max(base, self.calling, called):
-            took, whole = (worded(self.value(each), "s") for each in (time, max(base, self.calling, called)))
-            confidence, reason = "medium", f"{reason}; these calls take {took} of {whole} in I/O calls"
+            whole, of = max((self.calling, f" ({self.of_calling})"), (called, f" ({CALLED})"))
+            took, much = (worded(self.value(each), "s") for each in (time, whole))
+            confidence, reason = "medium", f"{reason}; these calls take {took} of {much}{of}"
         share = time / base if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)
@@ -791,7 +783,7 @@ class Case:
             advice=advice,
             at_most=at_most,
             costs=costs or not at_most,
-            of=self.of_time if base <= self.time else "time of a rank in reads, writes and metadata calls",
+            of=self.of_time if base <= self.time else CALLED,
             of_run=self.value(min(1.0, time / self.run_time)) if self.run_time > 0 else float("nan"),
             lost=self.activity is not None and self.activity.lost,
             by_times=by_times,

@@ -113,7 +113,7 @@ class Cause:
     sure: str = ""
     sentences: Sequence[str]
     advice: Sequence[Offer]
-    time_is: str = "the time of the finding"
+    time_is: str = "the time of this finding"
     least_sure: float | None = None
     moves_data: bool = True
     of_opening: bool = False

@@ -295,6 +295,10 @@ READ_AMPLIFICATION = Cause(
 )
 
 
+#: Evidence of the time of MPI-IO writes, where it is more than that of the requests of their reads.
+_READING = "longest time of a rank in MPI-IO writes, which make these reads"
+
+
 def read_modify_write(case: Case) -> Finding | None:
     """The MPI library reads ranges of a file in order to write pieces of them: data sieving."""
     files, limits = case.files, case.limits
@@ -319,9 +323,8 @@ def read_modify_write(case: Case) -> Finding | None:
     computed = much | (case.collective & (reading > 0))  # alone, ranks lock meanwhile
     part = np.where(computed, cost / np.maximum(reading + writing, 1e-12), 1.0)
     part = part if direction == "write" else needless
-    inside = case.of_mpi("read", "write")
+    inside, requests = case.of_mpi("read", "write"), case.in_all_requests
     known = inside > 0
-    requests = case.in_all_requests
     busy = np.minimum(np.where(known, np.maximum(inside, requests), np.inf), case.exclusive)
     busy *= _of_requests(case)
     waits = bool((known & (busy > 2 * requests) & ~np.array(case.complete))[chosen].any())  # what for, nobody knows
@@ -329,6 +332,7 @@ def read_modify_write(case: Case) -> Finding | None:
     called = _in_their_calls(case, chosen)
     time = max(float((busy * part)[chosen].sum()), called)
     at_most |= time == called
+    most = min(float(inside[chosen].sum()), case.most_of_a_rank(READ_MODIFY_WRITE, chosen)) if waits else called
     empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
     return case.finding(
         READ_MODIFY_WRITE,
@@ -350,7 +354,7 @@ def read_modify_write(case: Case) -> Finding | None:
             *(case.evidence("reads of at most 100 B among all reads", empty, "share") if empty >= 0.5 and much else []),
             *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
             *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
-            *(case.evidence(IN_MPIIO, float(inside[chosen].sum()), "s") if waits else []),
+            *(case.evidence(IN_MPIIO if waits else _READING, most, "s") if most else []),
         ],
         advice=_instead_of_sieving(case, float(written[chosen].sum()), float(np.nan_to_num(stored[chosen]).sum())),
         chosen=chosen,
@@ -365,6 +369,7 @@ def _in_their_calls(case: Case, chosen: Flags) -> float:
     The calls go on between their reads. Where they take far longer than requests, ranks exchange data, or wait.
     """
     called = 0.0 if case.write else case.busiest("write", layer="MPI-IO", chosen=chosen)
+    called = 0.0 if np.array(case.complete)[chosen].all() else called  # DXT shows how long ranks read
     return called if called <= 2 * case.busiest("read", "write", chosen=chosen) else 0.0
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
-from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
+from mpiio_ext.analytics.diagnosis.cause import ALWAYS, OF_MPI, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_time import late_rank
 from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.words import sized, worded
@@ -84,12 +84,12 @@ def metadata(case: Case) -> Finding | None:
     if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
         return found
     often = _again_and_again(case, chosen)
-    of_all = together and bool((files["ranks"] >= case.processes)[chosen].all())
+    of_all, own = together and bool((files["ranks"] >= case.processes)[chosen].all()), case.of_slowest(chosen)
     files_of_all = int(np.count_nonzero(chosen)) if of_all else 0
     return case.finding(
         SHARED_OPENS if together and often and sure else METADATA,
         title=_storm(case, counted, files_of_all, often, sure),
-        what=_calls(case, counted, chosen, int(np.count_nonzero(chosen))),
+        what=_calls(case, counted, chosen, int(np.count_nonzero(own))),
         time=min(meta, case.run_time),
         confidence="high" if sure else "medium",
         reason=(
@@ -99,11 +99,9 @@ def metadata(case: Case) -> Finding | None:
         )
         + ("" if sure else "; but a process makes few calls, or the calls take little of the run time"),
         evidence=[
-            *case.evidence("time of a process in metadata calls", meta, "s"),
-            *case.evidence("time of a process in reads and writes", data, "s"),
-            *case.evidence(
-                "metadata calls, as a share of the time that a rank spends in I/O calls", case.metadata, "share"
-            ),
+            *case.evidence("longest time of a rank in metadata calls", meta, "s"),
+            *case.evidence("longest time of a rank in reads and writes", data, "s"),
+            *case.evidence("metadata calls, as a share of the sum of both times", case.metadata, "share"),
             *(each for one in counted for each in case.evidence(f"{one.name} of {one.whose}", one.number, "count")),
             *_below(case, chosen),
             *case.evidence("processes", case.processes, "count"),
@@ -215,7 +213,7 @@ def _seeks(case: Case, meta: float) -> Finding | None:
         evidence=[
             *case.evidence("mean request", mean, "B", exact=True),
             *case.evidence("requests", float(counts[chosen].sum()), "count"),
-            *case.evidence("time of a process in seeks and the like", time, "s"),
+            *case.evidence("longest time of a rank in seeks and the like", time, "s"),
         ],
         advice=[say.larger_requests(files.direction, alone=case.lonely)],
         chosen=chosen,
@@ -269,7 +267,7 @@ def _reopened(case: Case) -> Finding | None:
             *case.evidence("opens of a process", opens, "count"),
             *_below(case, chosen),
             *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
-            *case.evidence("time of a process in opens and the like", time, "s"),
+            *case.evidence("longest time of a rank in opens and the like", time, "s"),
             *case.evidence("run time", case.run_time, "s"),
         ],
         advice=[say.metadata(again=True)],
@@ -365,7 +363,7 @@ def opening(case: Case) -> Finding | None:
         ),
         evidence=[
             *case.evidence("opens of a process", opens, "count"),
-            *case.evidence("time of a process in reads and writes", data, "s"),
+            *case.evidence("longest time of a rank in reads and writes", data, "s"),
             *case.evidence("run time", case.run_time, "s"),
         ],
         advice=[say.open_once(again=bool((case.opens >= 2 * each)[chosen].any()))],
@@ -432,7 +430,7 @@ def syncs(case: Case) -> Finding | None:
             *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
             *case.evidence("syncs and writes of a rank, as a share of the time in I/O", both / whole, "share"),
         ],
-        advice=[say.FEWER_SYNCS],
+        advice=[say.FEWER_MPI_SYNCS if case.uses_mpiio else say.FEWER_SYNCS],
         chosen=chosen,
         at_most=bool(np.isnan(alone)),
         costs=sure,
@@ -471,5 +469,5 @@ SYNCS = Cause(
     condition="A file has {synced} syncs for each write, and {many_syncs} for each rank.",
     sure="if a sync takes {slow_sync}, and syncs take {busy_sync} of the critical time",
     sentences=("follow the writes again and again",),
-    advice=(Offer(ALWAYS, lambda _: say.FEWER_SYNCS),),
+    advice=(Offer(OF_MPI, lambda _: say.FEWER_MPI_SYNCS), Offer("else", lambda _: say.FEWER_SYNCS)),
 )

@@ -123,7 +123,7 @@ def root_writes(case: Case) -> Finding | None:
             *case.evidence("an equal part for each rank would be", 1 / case.processes, "share"),
             *case.evidence("processes", case.processes, "count"),
             *case.evidence(
-                "share of the critical time in which the rank is in calls", busy_share(case, chosen), "share"
+                f"share of the {case.of_time} for which the rank is in calls", busy_share(case, chosen), "share"
             ),
         ],
         advice=[say.parallel_root(files.direction, filled=bool((case.collective & filled(case) & chosen).any()))],
@@ -277,7 +277,7 @@ def few_writers(case: Case) -> Finding | None:
             *case.evidence("processes that move data", count, "count"),
             *case.evidence("processes", ranks, "count"),
             *case.evidence(
-                "share of the critical time in which the slowest of these processes is in calls",
+                f"share of the {case.of_time} for which the slowest of these processes is in calls",
                 busy_share(case, chosen),
                 "share",
             ),
@@ -349,15 +349,15 @@ def few_aggregators(case: Case) -> Finding | None:
         time=max(0.0, whole - late),
         confidence="high" if sure else "medium",
         reason=(
-            "the calls are collective; bytes of the file, divided by those of its slowest rank, estimate aggregators"
-            + (_UNSURE[much] if not sure else "")
+            "the calls are collective; the number of aggregators is an estimate: the bytes of the file, divided by the"
+            f" bytes that its slowest rank {files.direction}s" + (_UNSURE[much] if not sure else "")
         ),
         evidence=[
             *case.evidence("bytes of the file, over the bytes of its slowest rank", float(case.movers[row]), "ratio"),
             *case.evidence("bandwidth of the slowest rank in its calls", rate, "B/s"),
             *case.evidence("processes that opened the file", float(ranks[row]), "count"),
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
-            *case.evidence("share of the critical time in which the slowest rank is in calls", part, "share"),
+            *case.evidence(f"share of the {case.of_time} for which the slowest rank is in calls", part, "share"),
             *case.in_mpiio(chosen, whole - late),
         ],
         advice=_more_aggregators(case, row),

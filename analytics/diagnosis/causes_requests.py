@@ -16,7 +16,7 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.cause import OF_MPI, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_calls import placeless, shared_pointers, sieving
 from mpiio_ext.analytics.diagnosis.causes_metadata import SEEKS
-from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Advice, Finding
+from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Advice, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import sized, worded
 from mpiio_ext.analytics.factors.files import bins
@@ -189,8 +189,8 @@ def _scattered(case: Case, together: Flags) -> Flags:
 def _known(large: bool, by_each: bool, locks: bool) -> str:
     """Return where small requests are known from, and what of them the log does not have."""
     return (
-        "Darshan counts each request that reaches the operating system; the time of the cause is the slowest rank's in"
-        " these requests"
+        "Darshan counts each request that reaches the operating system; the time of the cause is the time that the"
+        " slowest rank spent in these requests"
         + ("; the log does not divide this time between small and larger requests" if large else "")
         + ("; the counts are the same if every rank is an aggregator of small calls" if by_each else "")
         + ("; time in locks of the file system is not in the log" if locks else "")
@@ -253,6 +253,8 @@ def _tiny_pieces(case: Case) -> Finding | None:
         return None
     count, verb = float(calls[chosen].sum()), "written" if case.write else "read"
     mean, posix = case.total("{bytes}", chosen) / count, bool(of_posix[chosen].all())
+    if not mean and not case.write:
+        return _empty_reads(case, chosen, count, time)
     sure = bool(tiny[chosen].all())
     flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
     flushed = flushes >= limits.flushed * count
@@ -280,7 +282,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
             *case.evidence("mean piece", mean, "B"),
             *case.evidence(f"calls ({of_what} …)", count, "count"),
             *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
-            *case.evidence("time of a process in these calls", time, "s"),
+            *_longest(case, chosen, time),
         ],
         advice=[
             say.larger_requests(files.direction, mpiio=True)
@@ -290,6 +292,30 @@ def _tiny_pieces(case: Case) -> Finding | None:
         chosen=chosen,
         at_most=True,
         costs=sure,
+    )
+
+
+def _longest(case: Case, chosen: Flags, time: float) -> list[Evidence]:
+    """Return as evidence how long a rank is in calls on chosen files (s), of the times of each file's slowest rank."""
+    return case.evidence(
+        "longest time of a rank in these calls", min(time, case.most_of_a_rank(SMALL_REQUESTS, chosen)), "s"
+    )
+
+
+def _empty_reads(case: Case, chosen: Flags, count: float, time: float) -> Finding | None:
+    """Reads at the end of a file, again and again, until another process has written there."""
+    return case.finding(
+        SMALL_REQUESTS,
+        title=f"Reads return no data, as at the end of a file: the program makes {case.value(count):,.0f} such calls.",
+        what=f"reads that return no data{case.at(chosen)}",
+        time=time,
+        confidence="high",
+        reason="the log has number, bytes and time of these calls",
+        evidence=[*case.evidence("calls that read 0 B (read …)", count, "count"), *_longest(case, chosen, time)],
+        advice=[say.NO_POLLING],
+        chosen=chosen,
+        at_most=True,
+        costs=True,
     )
 
 
@@ -320,7 +346,7 @@ def _tiny_collectives(case: Case) -> Finding | None:
         evidence=[
             *case.evidence("bytes of a call, all ranks together", each, "B"),
             *case.evidence("collective calls of a rank", count, "count"),
-            *case.evidence("time of a rank in these calls", float(inside[chosen].sum()), "s"),
+            *_longest(case, chosen, float(inside[chosen].sum())),
             *case.evidence("time of a call", float(inside[chosen].sum()) / count, "s"),
         ],
         advice=[say.larger_requests(files.direction, mpiio=True)],
@@ -363,10 +389,9 @@ def in_small_rounds(case: Case) -> Finding | None:
     sure = size <= limits.tiny_bytes and each >= limits.slow_request
     return case.finding(
         SMALL_REQUESTS,
-        what=f"collective {files.direction}s{case.at(chosen)} carried out in rounds of"
-        f" {size_text(case.value(size))} (cb_buffer_size)",
-        title=f"Collective calls are carried out in small rounds: calls of {amount_text(case.value(moved / calls))}"
-        f" become requests of {size_text(case.value(size))}.",
+        what=f"collective {files.direction}s{case.at(chosen)} carried out in rounds of {size_text(case.value(size))}",
+        title="Collective calls are carried out in small rounds: a call of all ranks together has"
+        f" {amount_text(case.value(moved / calls))}, and becomes requests of {size_text(case.value(size))}.",
         time=time,
         confidence="high" if sure else "medium",
         reason=(
@@ -482,6 +507,7 @@ SMALL_REQUESTS = Cause(
         "which several ranks append in turn",
         "which each rank carries out by itself",
         "Tiny pieces are ",
+        "Reads return no data",
         "Collective calls have few bytes",
         "Collective calls are carried out in small rounds",
         "Each small ",
@@ -514,6 +540,7 @@ SMALL_REQUESTS = Cause(
         Offer(
             "if HDF5 works in one process, or without MPI", lambda way: say.larger_requests(way, hdf5=True, alone=True)
         ),
+        Offer("if the reads return no data", lambda _: say.NO_POLLING),
         Offer(
             "if tiny pieces go through POSIX, and each call is a request",
             lambda _: say.larger_pieces(flushed=False, plain=True),

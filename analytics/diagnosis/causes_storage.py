@@ -140,9 +140,8 @@ def slow_file(case: Case) -> Finding | None:
             case.per_job["slow_file"],
             "ratio",
         ),
-        *case.evidence(
-            "similar files, which the slow file is compared with", float(np.count_nonzero(~np.isnan(times))), "count"
-        ),
+        *case.evidence("slow files", float(chosen.sum()), "count"),
+        *case.evidence("similar files that are not slow", float(np.sum(~np.isnan(times) & ~chosen)), "count"),
         *case.evidence("critical time without the slow files", case.time_without(chosen), "s"),
     ]
     return case.finding(
@@ -150,9 +149,9 @@ def slow_file(case: Case) -> Finding | None:
         title="Some files take far longer than others with as many bytes.",
         time=max(case.saved(chosen), case.busiest(case.files.direction, chosen=chosen)),
         confidence="low",
-        reason="the log shows no slow OST; the reason may be an OST, a cache, a slow node or another job",
+        reason="the log does not show whether an OST is slow; a cache, a slow node or other jobs may be the reason",
         evidence=evidence,
-        advice=[say.imbalance(by_bytes=False)],
+        advice=[say.SLOW_FILES],
         chosen=chosen,
         by_times=True,
     )
@@ -179,7 +178,7 @@ SLOW_FILE = Cause(
         " storage target explains the difference."
     ),
     sentences=("Some files take far longer",),
-    advice=(Offer(ALWAYS, lambda _: say.imbalance(False)),),
+    advice=(Offer(ALWAYS, lambda _: say.SLOW_FILES),),
 )
 
 
@@ -767,7 +766,7 @@ def dominant_file(case: Case) -> Finding | None:
         confidence="medium",
         reason="the log has the times of the files, but no counter explains the time of this file",
         evidence=[
-            *case.evidence("share of the file in the critical time", share, "share"),
+            *case.evidence(f"share of the file in the {case.of_time}", share, "share"),
             *case.evidence("bytes of the file", float(case.files["{bytes}"][row]), "B"),
             *case.evidence("share of the file in the job's bytes", part, "share"),
             *case.evidence("processes that access the file", float(case.files["ranks"][row]), "count"),

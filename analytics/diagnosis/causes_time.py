@@ -183,7 +183,7 @@ def waiting_calls(case: Case) -> Finding | None:
     chosen &= (longer >= case.limits.waits) & (waits >= 0.3 * case.exclusive)
     if not chosen.any():
         return None
-    together = [row.together for _, row in case.traced(chosen)]
+    together, most = [row.together for _, row in case.traced(chosen)], case.most_of_a_rank(WAITING_CALLS, chosen)
     sure = bool(together) and max(together) <= case.limits.in_turn
     return case.finding(
         WAITING_CALLS,
@@ -196,8 +196,10 @@ def waiting_calls(case: Case) -> Finding | None:
         if sure
         else "the log has the times of MPI-IO and of POSIX, but not what happens between requests",
         evidence=[
-            *case.evidence("time that a rank waits in MPI-IO calls", float(waits[chosen].sum()), "s"),
-            *case.evidence("time of the slowest rank in requests", float(case.in_calls[chosen].sum()), "s"),
+            *case.evidence(
+                "longest time that a rank waits in MPI-IO calls", min(float(waits[chosen].sum()), most), "s"
+            ),
+            *case.evidence("longest time of a rank in requests", min(float(case.in_calls[chosen].sum()), most), "s"),
             *(case.evidence("ranks in a request at once, on average", max(together), "count") if together else []),
         ],
         advice=[say.NO_LOCKS],
@@ -251,7 +253,7 @@ def late_rank(case: Case) -> Finding | None:
                     else []
                 ),
                 *case.evidence("time of an average rank in these calls", inside, "s"),
-                *case.evidence("time in which at least one rank is in a request", row.wall, "s"),
+                *case.evidence("time in which any rank is in a request of POSIX", row.wall, "s"),
             ],
             advice=[say.come_together(row.late_rank)],
             chosen=_one(case, place),
@@ -475,6 +477,7 @@ def exchange(case: Case) -> Finding | None:
     chosen = (files["ranks"] > 1) & (idle > 0) & (idle >= 0.5 * inside)
     if not chosen.any() or idle[chosen].sum() < 0.5 * case.of_mpi("read", "write", mean=True).sum():
         return None
+    traced = bool(np.array(case.complete)[chosen].all())
     return case.finding(
         EXCHANGE,
         title=(
@@ -484,8 +487,13 @@ def exchange(case: Case) -> Finding | None:
         time=float(idle[chosen].sum()),
         confidence="medium",
         reason="the log has the times of calls and of requests, but not what ranks do between requests",
+        at_most=not traced,
         evidence=[
-            *case.evidence("time in collective calls without a request", float(idle[chosen].sum()), "s"),
+            *case.evidence(
+                f"time in collective calls without a request{'' if traced else ', at most'}",
+                float(idle[chosen].sum()),
+                "s",
+            ),
             *case.evidence(
                 "time of all ranks in requests",
                 float(np.nansum([case.total(f"{way}_time", chosen) for way in ("read", "write")])),

@@ -41,6 +41,7 @@ from mpiio_ext.analytics.factors.storage import alike
 from mpiio_ext.analytics.ledger import of_files
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction
 from mpiio_ext.analytics.tables.plain import column_of_array
+from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ _BEYOND = {
     "metadata": ("metadata", "metadata calls, as a share of the time in all calls", "share"),
     "straggler": (
         "straggler",
-        "gap between the slowest and an average rank, as a share of the time of the slowest rank",
+        "gap between the slowest and an average rank of a file, as a share of the time of the slowest rank",
         "share",
     ),
     "serialised": ("serialised", "time in which the files do not overlap", "share"),
@@ -260,7 +261,11 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence(
             "critical time (from the first to the last access of each critical file, counted once)", case.swept, "s"
         ),
-        *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
+        *(
+            case.evidence(f"{case.of_time} ({case.time_meant})", case.time, "s")
+            if not case.of_time.startswith("critical")
+            else []
+        ),
         *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
         *(
             case.evidence(f"bandwidth over the {case.of_calling}, each byte counted once", case.of_distinct, "B/s")
@@ -289,7 +294,7 @@ def _not_low(case: Case) -> str:
     here, bound = (worded(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
     of = " of distinct bytes" if here != worded(case.value(case.bandwidth), "B/s") else ""
     moved = f"all ranks together moved {here}{of} over the {case.of_calling}"
-    return f"the bandwidth is not low: {moved} (--low-bandwidth: {bound})"
+    return f"the bandwidth is not low: {moved} (low: below {bound}; option --low-bandwidth)"
 
 
 def _trivial(case: Case) -> str:
@@ -298,7 +303,9 @@ def _trivial(case: Case) -> str:
     if case.in_all_calls < case.io_time:
         what, spent = "the sum of the times of all ranks in I/O calls", case.in_all_calls
     else:
-        what, spent = "the time in which files are accessed", case.io_time
+        what, spent = f"the {case.of_calling}", case.io_time
+        if spent > case.calling:
+            what = f"the longest time of a rank in opens and closes, or in {case.files.direction}s and syncs,"
     share, time = worded(case.value(spent / case.run_time), "share"), worded(case.value(spent), "s")
     if case.activity is not None and case.activity.lost:
         return f"by the records that are left, {what} is {share} of the run time ({time}); {LOST}"
@@ -313,7 +320,7 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     if not case.fast:
         return found, []
     seen = [
-        f"{each.title} These files take {worded(each.share, 'share')} of the critical time"
+        f"{each.title} These files take {worded(each.time, 's')}"
         f" ({'; '.join(one.text() for one in each.evidence)}). Since the bandwidth is not low, this is no cause."
         for each in found
         if not each.costs
@@ -321,15 +328,17 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     return [each for each in found if each.costs], seen
 
 
-def _nearly(case: Case, share: float) -> str:
-    """Return a share in words: less than all is never "100 %"."""
+def _least(case: Case, share: float) -> str:
+    """Return a lower bound of a share in words: less than all is never "100 %"."""
     text = worded(case.value(share), "share")
-    return "more than 99 %" if text == "100 %" and share < 1 else text
+    return "more than 99 %" if text == "100 %" and share < 1 else f"at least {text}"
 
 
 def _notes(case: Case) -> list[str]:
     """Return what was seen and is no cause."""
-    notes = []
+    notes, way, aside = [], case.files.direction, int(case.files.background().sum())
+    other: Direction = "write" if way == "read" else "read"
+    these, every = (" a critical file" if it else "" for it in (aside, aside or case.files.background(other).any()))
     small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps < case.limits.non_consecutive and "small_requests" not in case.about:
         notes.append(
@@ -340,12 +349,12 @@ def _notes(case: Case) -> list[str]:
     idle = float(np.clip(1 - (1 - case.per_job["idle"]) * of_logs, 0, 1))
     if gaps >= case.limits.gaps and case.calling <= case.time:  # else it is in calls meanwhile
         notes.append(
-            f"For {_nearly(case, gaps)} of the time from the first access to the last there is no I/O."
-            " So the bandwidth over this whole time is lower than the bandwidth of the I/O itself."
+            f"Between the first {way} and the last one, no rank {way}s{these} for {_least(case, gaps)} of the"
+            f" time. So the bandwidth from the first {way} to the last is lower than the bandwidth of the {way}s."
         )
     lost = case.activity is not None and case.activity.lost
     if idle >= case.limits.gaps and case.calling <= case.time and not lost:
-        notes.append(f"For {_nearly(case, idle)} of the run time no file is read or written.")
+        notes.append(f"For {_least(case, idle)} of the run time, no rank reads or writes{every}.")
     called = case.busiest(case.files.direction) / case.time if case.time > 0 else 0.0  # also on other files
     if case.busy < case.limits.busy and called < case.limits.busy:
         notes.append(
@@ -358,14 +367,12 @@ def _notes(case: Case) -> list[str]:
         least, source = ("", " (DXT)") if any(case.complete) else ("at least " if idle < 0.99 * called else "", "")
         notes.append(
             f"For {least}{worded(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
-            f" is in a {case.files.direction} of the file system: ranks exchange data, or wait{source}."
+            f" is in a POSIX {way}: ranks exchange data, or wait{source}."
         )
-    aside = int(case.files.background().sum())
     if aside:
-        notes.append(
-            f"{case.value(aside):.0f} file{'s' if aside > 1 else ''}, accessed now and then during the whole run (such"
-            f" as a log or standard output), {'do' if aside > 1 else 'does'} not count as critical."
-        )
+        do, them = ("do", "them") if aside > 1 else ("does", "it")
+        count = count_text(case.value(aside), "file")
+        notes.append(f"{count} {do} not count as critical: ranks access {them} now and then during the whole run.")
     return notes
 
 
@@ -399,9 +406,11 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             "bytes that rank 0 wrote (root_writes): for a shared file, the log has only the sum over all ranks"
         )
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
-    if several and np.isnan(case.per_job["straggler"]) and not apart:
+    most = case.files.critical & (case.exclusive >= case.limits.reported * case.time)
+    shared = bool((case.files["ranks"] > 1)[most].any())  # files of one rank each need no such times
+    if several and shared and np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append(
-            "speeds of single ranks (straggler): the log lacks times of single ranks for the critical files"
+            "speeds of single ranks (straggler): this analysis knows no times of single ranks on shared critical files"
             + (", or only aggregators access these files" if (case.collective & case.files.critical).any() else "")
         )
     if case.activity is not None and case.activity.partial:
@@ -437,7 +446,7 @@ def _why_unknown(case: Case, name: str) -> str:
     """Return why a factor is unknown whose module has counters of the critical files."""
     limits = case.limits
     if name != "slow_ost":
-        return "the log has the counters for too few of the critical files"
+        return f"the log lacks the counters for {'most of the critical files' if len(case.order) > 1 else 'the file'}"
     likes = int(np.count_nonzero(~np.isnan(alike(case.files))))
     if likes < limits.alike_files:
         files = f"{case.value(likes):.0f} alike file{'' if likes == 1 else 's'}"

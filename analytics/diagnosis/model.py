@@ -17,7 +17,9 @@ _WIDTH = 100
 #: What is said where no finding has high confidence.
 NOTHING = "No cause stands out."
 #: Evidence of a longer time than that of the requests that a finding explains: that of the calls that make them.
-IN_MPIIO = "time of a rank in MPI-IO calls"
+IN_MPIIO = "longest time of a rank in MPI-IO calls"
+#: What calls of two kinds take, of which two ranks may have most; no share of it is printed.
+CALLED = "time of a rank in reads, writes and metadata calls, at most"
 #: Evidence of a size that most requests have, where the mean is no such size, and of the most that they have.
 COMMON_SIZE, MOST_SIZE = "common size of requests", "size of most requests, at most"
 #: What is said beside a time, where a log has lost records.
@@ -127,15 +129,21 @@ class Finding:
     @property
     def explained(self) -> str:
         """Return how much of the time it explains, in words."""
-        shares = [(self.share, self.of)] + ([(self.of_run, "run time")] if self.of_run >= 0 else [])
+        shares = [(self.share, self.of)] if self.of != CALLED else []
+        shares += [(self.of_run, "run time")] if self.of_run >= 0 else []
         parts = [
             f"{percent} of the {of}"
             for value, of in shares
             if (percent := worded(value, "share")) != "100 %" or not self.at_most
         ]  # at most all says nothing
         bound = "at most " if self.at_most else ""
-        text = f"{bound}{worded(self.time, 's')}" + (f" ({', '.join(parts)})" if parts else "")
+        text = f"{bound}{worded(self.time, 's')}" + (f" ({'; '.join(parts)})" if parts else "")
         return f"{text}; {LOST}" if self.lost else text
+
+    @property
+    def explains(self) -> str:
+        """Return that it explains so much, or may do so."""
+        return f"{'explains' if self.confidence == 'high' else 'may explain'} {self.explained}"
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -148,7 +156,7 @@ class Finding:
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""
         out = [*wrapped(f"{number}. {self.title}", "   ")]
-        out.append(f"   explains {self.explained}; confidence {self.confidence}")
+        out += wrapped(f"   {self.explains}; confidence {self.confidence}", "   ")
         out += wrapped(f"   {as_sentences(self.reason)}", "   ")
         for each in self.evidence:
             out += wrapped(f"   - {each.text()}", "     ")
@@ -188,7 +196,7 @@ class Diagnosis:
     trivial : str
         Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
     beyond : sequence of str
-        Factors of the job that are beyond their limits, in words, whether or not a finding is about them.
+        Means over the critical files that are beyond their limits, in words, whether or not a finding is about them.
     unseen : str
         Where files are mapped into memory: that, as a sentence.
     """
@@ -216,17 +224,17 @@ class Diagnosis:
             first = self.findings[0]
             rest = f" But {self.not_low}." if self.not_low and first.moves_data else ""
             if first.confidence == "high":
-                return f"{first.title} The cause explains {first.explained}.{rest}"
-            return f"{NOTHING} Possible: {first.title} The cause may explain {first.explained}.{rest}"
+                return f"{first.title} The cause {first.explains}.{rest}"
+            return f"{NOTHING} Possible: {first.title} The cause {first.explains}.{rest}"
         if not self.critical_files:
-            return f"The job has no {self.direction} time that could be examined."
+            return f"No file has a time of {self.direction}s, so there are no slow {self.direction}s to explain."
         if self.trivial:
             return f"No cause was searched for: {self.trivial}."
         if self.not_low:
-            return f"No cause was found: {self.not_low}."
+            return f"No cause was found, since {self.not_low}."
         if self.beyond:
             text = (
-                "No cause was found: no known factor explains the time of the critical files. Factors of the whole job"
+                "No cause was found: no known factor explains the time of the critical files. Means over these files"
                 f" ({'; '.join(self.beyond)}) are beyond their limits, but do not explain the time."
             )
         else:

@@ -232,6 +232,12 @@ class Ledger:
         others = np.delete(found.most, rank)
         return rank if np.all(others <= found.least[rank]) else None
 
+    def ahead(self) -> tuple[bool, int | None]:
+        """Return whether a rank is known to spend far more time in calls than an average one, and which, if known."""
+        slowest, mean = self.slowest(), self.mean()
+        found = self.processes > 1 and slowest.narrow and slowest.least > 1.1 * mean.most
+        return found, self.slowest_rank() if found else None
+
     def mean(self, *kinds: str, layer: str | None = None) -> Interval:
         """Return the seconds of a rank on average: the sum over all ranks, over their number."""
         if self.measured is not None and not kinds and layer is None:

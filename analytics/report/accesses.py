@@ -116,7 +116,7 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
             "x_label": "time since the start of the job [s]",
             "y_label": "offset in the file",
             "x_range": (0.0, activity.run_time),
-            "caption": "The file is the one with most requests. Each point is the start of a request (DXT)"
+            "caption": "No other file has more requests. Each point is the start of a request (DXT)"
             f"{sample}. Each colour stands for one or more ranks."
             + lost.format(share=worded(share, "share"), until=seconds_text(until_s)),
         },

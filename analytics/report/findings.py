@@ -143,7 +143,7 @@ def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
     """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
-    explains = f"For the {direction}s, the cause explains {finding.explained}"
+    explains = f"For the {direction}s, the cause {finding.explains}"
     evidence = [f"{explains}; confidence {finding.confidence}. {as_sentences(finding.reason)}"]
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):

@@ -254,7 +254,8 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
         out.append(("logs", f"{jobs.num_rows:,}; {words}"))
     out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
-        out.append(("note", "a log is partial: no number includes the records that the log has lost"))
+        which = "a" if jobs.num_rows > 1 else "this"
+        out.append(("note", f"{which} log is incomplete: no number includes the records that the log has lost"))
     if known is not None and known.unread:
         names = ", ".join([*known.unread[:_MOST_LOGS], *(["…"] if known.unread[_MOST_LOGS:] else [])])
         words = f"no number includes {count_words(len(known.unread), 'log')}"

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What the first sentences leave to the diagnosis: the limit of a bandwidth, and where a time is known from.
-_LIMIT = re.compile(r" \(--low-bandwidth: [^()]*\)")
-_TIME = re.compile(
-    r"time in which at least one rank is in a read or write \(DXT\)|time in which bytes move \(HEATMAP\)|critical time"
-)
+_LIMIT = re.compile(r" \(low: below [^()]*\)")
+_TIME = re.compile(r"(?:estimated )?time in which any rank (?:reads|writes)|critical time")
 
 
 def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None) -> str:

@@ -25,6 +25,9 @@ from mpiio_ext.common.units import amount_text, seconds_text
 
 #: Names of the planes of a time line; those from the fourth on are there only in recordings.
 _PLANES = ("reads", "writes", "metadata", "MPI library", "mpiio_ext", "waiting", "messages")
+#: What planes of recordings have, in a title and below the picture.
+_RECORDED = {"writes": "writes and syncs", "metadata": "metadata and locks"}
+_INCLUDED = " Writes include syncs, metadata calls include waits for locks."
 #: What is drawn: planes, name, look; the last one stands at the foot of the band, each on those behind it.
 _KINDS = (
     ((5,), "waiting", Look("series6")),
@@ -89,8 +92,8 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     )
     if recorded is not None:
         meant = [_MEANT[name] for planes, name, _ in _KINDS if name in _MEANT and line[list(planes)].any()]
-        spread = "".join(meant)
-    title, lost = _finding(line, activity) if seconds else _when(levels, activity), ""
+        spread = "".join([_INCLUDED, *meant])
+    title, lost = _finding(line, activity, recorded is not None) if seconds else _when(levels, activity), ""
     if activity.partial and source == "DXT":
         title, lost = title.replace("Ranks over time", "Ranks over time, as far as DXT has them", 1), LOST
     values = dict(zip(_PLANES, line, strict=False))
@@ -144,11 +147,12 @@ def rows_of(data: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, .
     return (*_COLUMNS, _UNITS[exact["unit"]]), rows
 
 
-def _finding(line: Line, activity: Activity) -> str:
+def _finding(line: Line, activity: Activity, recorded: bool) -> str:
     """Return what a time line of calls shows: which share of their time ranks do what, most of it first."""
-    whole = activity.processes * activity.run_time
+    whole, names = activity.processes * activity.run_time, [_RECORDED.get(name, name) for name in _PLANES]
     shares = sorted(
-        ((float(plane.sum()) / whole, name) for name, plane in zip(_PLANES, line, strict=False)), reverse=True
+        ((float(plane.sum()) / whole, name) for name, plane in zip(names if recorded else _PLANES, line, strict=False)),
+        reverse=True,
     )
     texts = [f"{name} {worded(min(share, 1.0), 'share')}" for share, name in shares if share > 0]
     return f"Ranks over time: {', '.join(texts)} of their time"

@@ -79,12 +79,17 @@ def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int, strid
 def _who(row: dict[str, Any], traced: Sequence[Row | None], askers: set[int], processes: int) -> str:
     moving = askers or {int(rank) for one in traced if one is not None for rank in one.ranks}
     count = len(moving) or row["ranks"] or 0
-    if len(moving) == 1 and processes > 1:
-        return f"rank {moving.pop()} alone"
     if processes == 1:
         return "the program"
     if not count:
         return "unknown"
+    who = f"rank {moving.pop()} alone" if len(moving) == 1 else _of(count, processes)
+    opened = row["ranks"] or 0
+    return f"{who}; opened by {_of(opened, processes)}" if opened > count else who
+
+
+def _of(count: int, processes: int) -> str:
+    """Return a number of ranks in words."""
     every = "both ranks" if processes == 2 else f"all {processes:,} ranks"
     return every if count >= processes else f"{count:,} of {processes:,} ranks"
 

@@ -19,7 +19,7 @@ from typing import Any
 from mpiio_ext.analytics.diagnosis.causes import named
 from mpiio_ext.analytics.diagnosis.model import IN_MPIIO
 from mpiio_ext.analytics.run.opening import Spent, concrete, leading, leading_others, share_text
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.units import seconds_text, size_text
 
 #: Bytes of the requests that small accesses are collected to, and how long one takes (s): as of delegates, in
 #: csrc/core/stats/mpiox_stats_paying.c.
@@ -47,7 +47,7 @@ def longest(finding: Mapping[str, Any], spent: Spent) -> tuple[float, str]:
 def bound(finding: Mapping[str, Any], spent: Spent) -> str:
     """Return the gain of a step of a finding of which no more is known."""
     time_s, of = longest(finding, spent)
-    return f"at most {share_text(time_s, spent.run_s)} of the run ({of})"
+    return f"at most {share_text(time_s, spent.run_s)} of the run ({seconds_text(time_s)}, {of})"
 
 
 def _collected_s(finding: Mapping[str, Any], direction: str, spent: Spent, processes: int) -> tuple[float, float, str]:

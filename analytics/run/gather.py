@@ -72,7 +72,7 @@ DOCTOR = "mpiio-ext doctor -- PROGRAM"
 _WORDS = (
     (" (DXT)", ""),
     (" (HEATMAP)", ""),
-    ("--low-bandwidth: ", "low: below "),
+    ("; option --low-bandwidth", ""),
     ("DXT has", "the recordings have"),
     ("as far as DXT has them", "as far as they are recorded"),
     ("DXT ended early, or is damaged", "The recordings are not complete"),
@@ -92,12 +92,14 @@ _WORDS = (
         "time in which files are accessed",
     ),
     (" of critical files", " of the files that the run waits for"),
+    (" on shared critical files", " on shared files"),
+    ("a critical file", "a file that the run waits for"),
     ("no critical file", "no file that the run waits for"),
     ("the critical files", "the files that the run waits for"),
     ("critical time", "time in which files are accessed"),
 )
 #: Words of advice for Lustre, and what they are for other file systems.
-_TARGETS = (("OSTs", "servers"), ("OST", "server"))
+_TARGETS = (("OSTs", "servers"), ("an OST", "a server"), ("OST", "server"))
 _NONE_OPENED = (
     "mpiio_ext was loaded, but the program opened no file with MPI-IO: it does not call MPI_File_open, or each such"
     " call failed."
@@ -456,7 +458,7 @@ def _of_recordings(files: Files, seen: Seen | None, spent: opening.Spent) -> dic
     done = {name or "": {"read": reads, "write": writes} for name, reads, writes in zip(names, *counts, strict=True)}
     busiest = None if spent.of_average else int(seen.spent_s.sum(axis=1).argmax())
     return {
-        "others": others.groups(seen.tallies, busiest, len(seen.spent_s)),
+        "others": others.groups(seen.tallies, busiest, len(seen.spent_s), alone=spent.whose.startswith("rank ")),
         "failures": failures.lines(seen.tallies, done),
     }
 
@@ -485,8 +487,8 @@ def _unclosed(files: Files, activity: Activity | None) -> list[str]:
 
 def _of_mapped(name: str) -> str:
     return (
-        f"time and bytes of accesses to mapped memory (mmap), as of `{name}`: such an access is no call, and no number"
-        " of this page includes such accesses"
+        f"time and bytes of accesses to mapped memory (mmap), for example of `{name}`: such an access is no call, and"
+        " no number of this page includes such accesses"
     )
 
 
@@ -508,7 +510,7 @@ def _facts(
             "time in I/O",
             f"{seconds_text(spent.io_s) if spent.io is None else opening.bounds_text(spent.io)}"
             f" ({opening.spent_text(spent)} of the run time), of"
-            f" {spent.whose.removesuffix(' of ') or 'the rank with most time in I/O'}",
+            f" {spent.whose.removesuffix(' of ') or opening.MOST_IO}",
         ],
         ["time in opening, closing, metadata", seconds_text(spent.opening_s)],
         *([["time in other calls on files", "; ".join(others)]] if others else []),

@@ -54,6 +54,8 @@ _FEW = 0.1
 LONG = 0.5
 #: Whose time in I/O is named, if it is that of an average rank.
 AVERAGE = "an average rank of "
+#: Whose it is, if that rank is not known.
+MOST_IO = "the rank with most time in I/O"
 #: Bytes from which on requests are large: no hint and no library would make them faster.
 LARGE = 1 << 20
 #: Errors of failed accesses that the first sentence names.
@@ -73,7 +75,7 @@ class Spent:
     io_s, run_s : time of a rank in I/O, and run time.
     io : the same at least and at most; None: `io_s` is exact.
     most_s : the time in I/O of any rank, at most; 0 if that is `io_s`.
-    whose : "the slowest rank of ", "rank 3 of ", "an average rank of "; "" if that is any rank.
+    whose : "rank 3 of ", "an average rank of ", `MOST_IO`; "" if that is any rank.
     mean_s : time of an average rank in I/O, if `whose` is a slower one; else 0.
     opening_s : the part of `io_s` that is in no reads and writes.
     others : calls that neither read nor write, by what they do, those with most time first.
@@ -268,7 +270,8 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
     said += f". {largest[0].upper()}{largest[1:]}" if largest else ""
     said += "; nothing overlaps the program's nonblocking or split calls" if spent.in_vain else ""
     end = f"; nothing {'' if _is_all_seen(spent) else 'found '}to change" if right else ""
-    return f"no cause of slow I/O stands out{said}{end}"
+    sure = any(finding["confidence"] == "high" for one in diagnosed for finding in one["findings"])
+    return f"{'no cause explains much of this time' if sure else 'no cause of slow I/O stands out'}{said}{end}"
 
 
 def _largest(spent: Spent, took_s: float) -> str:
@@ -277,6 +280,8 @@ def _largest(spent: Spent, took_s: float) -> str:
     if most is None or most.seconds.least < max(MOST * spent.io_s, took_s):
         return ""
     low, high = (min(each, spent.io_s) for each in (most.seconds.least, most.seconds.most))
+    if spent.whose == MOST_IO:
+        return f"an average rank spent {'' if high <= 1.1 * low else 'at least '}{seconds_text(low)} in {most.words}"
     part = _part(low, spent.io_s)
     return f"{part if high <= 1.1 * low else f'at least {part}'} were {most.words}"
 
@@ -321,7 +326,7 @@ def _moved(one: Document, spent: Spent) -> tuple[float, str, float, bool, str] |
         close = time.most <= _WIDE * time.least  # else the calls may return long before their accesses end
         wide = f"between {rates[0]} and {rates[1]}" if close else f"{rates[0]} or more"
         rate = rate if time.narrow else wide
-        reached = f". An average rank that {way}s reached {rate}" if spent.processes > 1 else f" at {rate}"
+        reached = f". In its {way}s, a rank moved {rate} on average" if spent.processes > 1 else f" at {rate}"
         return slowest.middle, reached, float(moved), low, way
     size = next((float(fact["value"]) for fact in one["facts"] if fact["unit"] == "B"), 0.0)
     known = [fact["value"] for fact in one["facts"] if fact["unit"] == "B/s"]  # the last one: over the time in I/O
@@ -340,6 +345,26 @@ def _of_finding(finding: Document, io_s: float) -> str:
     """Return how much of the time in I/O a finding is about."""
     took_s = min(finding["time"]["value"], io_s)
     return f"{'up to ' if finding['at_most'] and took_s < _NEARLY * io_s else ''}{_part(took_s, io_s)}"
+
+
+def _up_to(finding: Document, took_s: float) -> str:
+    return f"{'up to ' if finding['at_most'] else ''}{seconds_text(took_s)}"
+
+
+def _longer(diagnosed: Sequence[Document], first: Document, io_s: float) -> str:
+    """Return as a sentence a cause that is not sure, and that may explain most of the time, far more than the first."""
+    least_s = max(MOST * io_s, 2 * first["time"]["value"])
+    others = [each for one in diagnosed for each in one["findings"] if each["time"]["value"] >= least_s]
+    most = max((each for each in others if each["confidence"] == "medium"), key=_time_of, default=None)
+    return (
+        ""
+        if most is None
+        else f" Another cause may explain up to {seconds_text(min(_time_of(most), io_s))}: {most['what']}."
+    )
+
+
+def _time_of(finding: Document) -> float:
+    return float(finding["time"]["value"])
 
 
 def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool = True) -> str:
@@ -366,7 +391,8 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
     """Return what the time was spent on."""
     io_s, run_s = spent.io_s, spent.run_s
     known = whole and not spent.lost
-    who = f"{spent.whose}your program" if whole else f"As far as was recorded, {spent.whose}your program"
+    who = spent.whose if spent.whose == MOST_IO else f"{spent.whose}your program"
+    who = f"{'' if whole else 'As far as was recorded, '}{who}"
     who = who[0].upper() + who[1:]
     narrow = spent.io is None or spent.io.narrow
     bound = spent.logged and narrow and TRIVIAL * run_s <= io_s < _ALL * run_s
@@ -401,8 +427,9 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
     largest = f"; {found}" if took_s < MOST * io_s and (found := _largest(spent, took_s)) else ""
     if first[0]["confidence"] == "high" and whole:
         unknown = causes.named(first[0]["cause"]).not_shown
-        part = f". {part[0].upper()}{part[1:]}" if largest else f"; {part}"
-        text = f"{lead_of}{largest}{part} were {words}.{f' {unknown}' if unknown else ''}"
+        part = f". A sure cause explains {_up_to(first[0], took_s)}: {words}" if largest else f"; {part} were {words}"
+        longer = _longer(diagnosed, first[0], io_s) if largest else ""
+        text = f"{lead_of}{largest}{part}.{longer}{f' {unknown}' if unknown else ''}"
         return text if narrow else text.replace(f" of {seconds_text(io_s)} were", " of this time were")
     waited = f" {_waited(spent)}; time in I/O may include this wait."
     cpu = waited if spent.no_cpu else ""

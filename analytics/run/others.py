@@ -43,7 +43,7 @@ class Others:
 
     Attributes
     ----------
-    words : what they are, of which files.
+    words : what they are, of which files: of those of the rank whose seconds they are.
     seconds : of the rank with most time in I/O, or of an average one.
     ranks : which ranks spend how long in them, in words; "" for a run of one rank.
     named : their time is also that of causes with less exact names.
@@ -71,14 +71,14 @@ def _of_ranks(each: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
         return ""
     if each.min() >= each.max() / 2:
         least, most = seconds_text(float(each.min())), seconds_text(float(each.max()))
-        return f"Each rank spent {least if least == most else f'{least} to {most}'} in these calls"
+        return f"Each rank spent {least if least == most else f'{least} to {most}'} in such calls"
     return (
-        f"Rank {int(each.argmax())} spent {seconds_text(float(each.max()))} in these calls,"
+        f"Rank {int(each.argmax())} spent {seconds_text(float(each.max()))} in such calls,"
         f" an average rank {seconds_text(float(each.mean()))}"
     )
 
 
-def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others]:
+def groups(tallies: Tallies, busiest: int | None, processes: int, *, alone: bool = False) -> list[Others]:
     """Return the kinds of calls, those with most time first.
 
     Parameters
@@ -86,6 +86,7 @@ def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others
     tallies : of a run.
     busiest : the rank with most time in I/O, whose seconds are returned; None: those of an average rank.
     processes : how many ranks there are.
+    alone : the sentence is of that rank: only its files are named.
     """
     of_mpi = np.isin(tallies.layer, ("mpiio", "mpi"))
     some = tallies.where(~of_mpi & (~tallies.counted | np.isin(tallies.kind, _BY_NAME)))
@@ -96,13 +97,17 @@ def groups(tallies: Tallies, busiest: int | None, processes: int) -> list[Others
     found, tallied = [], {name for name in tallies.file if name}
     for key in dict.fromkeys(named):
         mine = some.where(np.array([each == key for each in named], bool))
-        functions = [function for function in dict.fromkeys(mine.function) if not key[0].startswith(f"{function} ")]
-        errors = [f"failed with {', '.join(dict.fromkeys(mine.error))}"] if key[1] else []
+        each, own = (
+            mine.by_rank(processes),
+            mine.where(np.minimum(mine.rank, processes - 1) == busiest) if alone else mine,
+        )
+        own = own if len(own) else mine
+        functions = [function for function in dict.fromkeys(own.function) if not key[0].startswith(f"{function} ")]
+        errors = [f"failed with {', '.join(dict.fromkeys(own.error))}"] if key[1] else []
         more = f" ({', '.join([*functions, *errors])})" if functions or errors else ""
-        each = mine.by_rank(processes)
         found.append(
             Others(
-                words=f"{key[0]}{_where(mine, tallied)}{more}",
+                words=f"{key[0]}{_where(own, tallied)}{more}",
                 seconds=float(each.mean() if busiest is None else each[busiest]),
                 ranks=_of_ranks(each),
                 named=bool(mine.counted.any()),

@@ -146,7 +146,7 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str, lost: str) 
 
 
 def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:
-    """Return what the bandwidth shows: its peaks."""
+    """Return what the bandwidth shows: its peaks, of which a step hides shorter ones."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
     text = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
-    return f"Bandwidth: the peak is {text} (means over steps of {seconds_text(step)})"
+    return f"Bandwidth: the highest mean of a step of {seconds_text(step)} is {text}"

@@ -190,8 +190,8 @@ def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
     grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
     shown = (
-        "The tables contain the files that took the most time. The file system reported stripe sizes, stripes and the"
-        " kind of locks after the run."
+        "The tables contain the files that took the most time. After the run, mpiio_ext asked the file system for"
+        " stripe sizes, stripes and the kind of locks."
     )
     return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[shown])
 

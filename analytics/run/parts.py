@@ -138,8 +138,8 @@ class Machine:
         return [
             f"The CPUs were overloaded: on average, a rank waited for a CPU for {seconds_text(self.waited_s)} of the"
             f" {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize ({100 * self.share:.0f} %), because more"
-            " processes were ready to run than cores were free. Times of calls may include this wait. If this wait may"
-            " explain a finding that rests on times alone, the finding has low confidence."
+            " processes were ready to run than cores were free. Times of calls may include this wait. A"
+            " finding has low confidence if nothing but times shows it, and the wait is half of the time or more."
         ]
 
     def facts(self) -> list[list[str]]:

@@ -85,15 +85,11 @@ def spent_of(ledger: Ledger, files: Files) -> opening.Spent:
     """
     run_s = ledger.run_s
     slowest, mean = ledger.slowest(), ledger.mean()
-    whose, time = "", slowest
+    (slower, rank), whose, time = ledger.ahead(), "", slowest
     if ledger.processes > 1 and slowest.most > 1.1 * mean.least:
-        if slowest.narrow and slowest.least > 1.1 * mean.most:
-            number = ledger.slowest_rank()
-            whose = "the slowest rank of " if number is None else f"rank {number} of "
-        elif mean.most < slowest.most or mean.narrow:
+        whose = opening.MOST_IO if rank is None else f"rank {rank} of "
+        if not slower and (mean.most < slowest.most or mean.narrow):
             whose, time = opening.AVERAGE, mean
-    slower = whose and time is slowest
-    rank = ledger.slowest_rank() if slower else None
     names = dict(zip(numbers_of(files).tolist(), files.table["file"].to_pylist(), strict=True)) if len(files) else {}
     if ledger.partial:  # the source lacks records: "at least"
         time = Interval(time.least, time.least)

@@ -59,7 +59,7 @@ def test_a_new_cause_is_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
         "Your program spent 10 % of its time in I/O (10 s of 100 s); all of these 10 s were writes to `out.0` by"
         " moonlight."
     )
-    assert gains.bound(document["findings"][0], spent) == "at most 10 % of the run (the time of the moon)"
+    assert gains.bound(document["findings"][0], spent) == "at most 10 % of the run (10 s, the time of the moon)"
     links = howto.links("moonlight")
     assert links[0][1] == "The storage was slow" and len(links) == 2  # and the page on Lustre
     (section,) = howto.section([pages.Finding(title="", links=links)])

@@ -11,6 +11,7 @@ import pytest
 
 from mpiio_ext import hints
 from mpiio_ext.analytics.diagnosis import Diagnosis, Limits, advice, diagnose
+from mpiio_ext.analytics.diagnosis.model import CALLED
 from mpiio_ext.analytics.diagnosis.words import rounded, worded
 from mpiio_ext.analytics.factors.storage import count_of_osts
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
@@ -203,7 +204,7 @@ def test_root_and_serialised_and_straggler() -> None:
 
 def test_metadata_small_files_and_alignment() -> None:
     found = causes(file(0, 10, meta_time=30.0))["metadata"]
-    assert (found.share, found.of) == (pytest.approx(0.75), "time of a rank in reads, writes and metadata calls")
+    assert (found.share, found.of) == (pytest.approx(0.75), CALLED)
     found = causes(file(0, 10, meta_time=5.0, write_time=1.0))["metadata"]  # of 6 s in calls, and 10 s of I/O
     assert (found.share, found.of) == (pytest.approx(0.5), "critical time")
     many = [file(k, k + 1, bytes_written=4096, file=f"f{k}") for k in range(120)]
@@ -218,11 +219,11 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     found = diagnose(JOB, [file(0, 10, bytes_written=198 * 10**9, **unaligned)])
     assert list(found.findings) == []
     assert found.conclusion == (
-        "No cause was found: the bandwidth is not low: all ranks together moved 19.8 GB/s over the critical time"
-        " (--low-bandwidth: 1 GB/s)."
+        "No cause was found, since the bandwidth is not low: all ranks together moved 19.8 GB/s over the critical time"
+        " (low: below 1 GB/s; option --low-bandwidth)."
     )
     (seen,) = [note for note in found.notes if "do not begin at blocks" in note]
-    assert "100 % of the critical time" in seen and "this is no cause" in seen
+    assert "These files take 10 s" in seen and "this is no cause" in seen
     assert "explains" not in found.text() and found.to_dict()["low_bandwidth"] is False
 
     slow = diagnose(JOB, [file(0, 10, **unaligned)])
@@ -237,7 +238,7 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     both = diagnose(JOB, many)
     assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
     moved = "all ranks together moved 4 GB/s over the critical time"
-    end = f"But the bandwidth is not low: {moved} (--low-bandwidth: 1 GB/s)."
+    end = f"But the bandwidth is not low: {moved} (low: below 1 GB/s; option --low-bandwidth)."
     assert both.conclusion.endswith(end)
 
 
@@ -280,8 +281,7 @@ def test_io_that_is_a_trivial_part_of_the_run_has_no_findings() -> None:
     found = diagnose({**JOB, "run_time": 1000.0}, slow)
     assert list(found.findings) == [] and found.to_dict()["worth_tuning"] is False
     assert found.conclusion == (
-        "No cause was searched for: the time in which files are accessed is 1 % of the run time (10 s), too little to"
-        " be worth tuning."
+        "No cause was searched for: the critical time is 1 % of the run time (10 s), too little to be worth tuning."
     )
     assert diagnose({**JOB, "run_time": 1000.0}, slow, limits=Limits(trivial=0)).findings
     assert diagnose({**JOB, "run_time": None}, slow).findings  # nobody knows what part of the run it is
@@ -381,7 +381,7 @@ def test_direction_is_the_longer_one_and_times_may_be_missing() -> None:
         diagnose(JOB, pa.concat_tables(tables, promote_options="default")).to_dict() == diagnose([JOB], files).to_dict()
     )
     nothing = diagnose(JOB, [{**file(0, 1), "write_start": None}])
-    assert nothing.conclusion == "The job has no write time that could be examined."
+    assert nothing.conclusion == "No file has a time of writes, so there are no slow writes to explain."
     assert diagnose(JOB, []).unknown == ["the time of writes: the log has no times of writes for any file"]
     with pytest.raises(ArgumentError, match="of one job, and these are rows of 2"):
         diagnose(JOB, [{**file(0, 1), "job_id": 5}])

@@ -87,7 +87,7 @@ def test_reads_of_no_bytes_inside_of_collective_writes(asked: int, sieved: bool)
     found = [told(row, way, calls(row, 7.5, 7.4)) for way in ("write", "read")]
     assert [causes(one).get("read_modify_write") == "high" for one in found] == [sieved, sieved]
     assert all("small_requests" not in causes(one) and "exchange" not in causes(one) for one in found)
-    assert "For at least 32 % of the time in collective calls no rank is in a write" in found[0].text()
+    assert "For at least 32 % of the time in collective calls no rank is in a POSIX write" in found[0].text()
     assert not sieved or found[0].findings[0].time == pytest.approx(4.93, abs=0.01)
 
 
@@ -173,7 +173,7 @@ def test_small_rounds_beside_headers(requests: int, headers: int, found: bool) -
     seen.calls[0].sizes[True] = np.array([headers, 0, 0, 0, 0, 12, 0, 0, 0, 0.0])
     seen.common["POSIX"] = {1 << 16: requests, 96: 8}
     told = diagnose({**JOB, "processes": 6, "run_time": 3.5}, [row], "write", activity=seen)
-    words = "Collective calls are carried out in small rounds: calls of 9.44 MB become requests of 65,536 B"
+    words = "in small rounds: a call of all ranks together has 9.44 MB, and becomes requests of 65,536 B"
     assert (causes(told).get("small_requests") == "high" and words in told.conclusion) == found
     assert found or "rounds" not in told.text()
 
@@ -183,7 +183,7 @@ def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> Non
     little = file(0, 0.1, **{**FOUR, "bytes_written": 1 << 20, "write_time": 0.05})
     assert told(little).conclusion.endswith("of the run time (100 ms), too little to be worth tuning.")
     found = told(little, activity=Activity("", 4, 12.0, full=True))
-    assert "by the records that are left, the time in which files are accessed" in found.conclusion
+    assert "by the records that are left, the critical time" in found.conclusion
     assert "worth tuning" not in found.conclusion
 
 

@@ -516,7 +516,7 @@ def test_mapped_files_are_told_of(maps: int) -> None:
         activity=Activity("", 8, 20.0, calls={0: Calls(maps=maps)}),
         processes=8,
     )
-    assert found["conclusion"].startswith("The job has no read time that could be examined.")
+    assert found["conclusion"].startswith("No file has a time of reads,")
     assert ("into memory (mmap)" in found["conclusion"]) == bool(maps)
 
 

@@ -9,7 +9,7 @@ from support.traced_truth import Traced
 
 _UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _TIME = r"(\d[\d.,]*) (ns|µs|ms|s)\b"
-_WHO = r"(Your program|Rank \d+ of your program|The slowest rank of your program|An average rank of your program)"
+_WHO = r"(Your program|Rank \d+ of your program|The rank with most time in I/O|An average rank of your program)"
 _SPENT = re.compile(
     rf"{_WHO} spent (?:at least |)(?:between (\S+) % and |)(less than |)(\S+) % of its time in I/O", re.IGNORECASE
 )

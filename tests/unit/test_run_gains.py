@@ -27,27 +27,26 @@ def test_a_gain_by_counts() -> None:
     assert step == (
         "49 % to 50 % of the run, if 100,000 requests of 512 B become 49, and the file system moves 1 MiB in 1 to 10 ms"
     )
-    assert gains.gain("Other.", small, "write", spent, 4) == "at most 50 % of the run (the time of the finding)"
+    assert gains.gain("Other.", small, "write", spent, 4) == "at most 50 % of the run (10 s, the time of this finding)"
     row["written_bytes"] = 1 << 40  # large ones
     assert gains.gain("Use collective calls (…).", small, "write", spent, 4).startswith("at most 50 %")
-    assert gains.bound(small | {"cause": "syncs"}, spent) == "at most 50 % of the run (the time of these syncs)"
+    assert gains.bound(small | {"cause": "syncs"}, spent) == "at most 50 % of the run (10 s, the time of these syncs)"
 
 
 def test_a_bound_beyond_the_time_of_its_finding_says_whose_it_is() -> None:
     """Never more than the time in I/O, but where ranks wait outside of it."""
     spent = opening.Spent(io_s=16.0, run_s=20.0, waiting_s=4.0)
     late: dict[str, Any] = {"cause": "late_rank", "time": {"value": 2.0}, "files": [], "evidence": []}
-    assert gains.bound(late, spent) == "at most 20 % of the run (the time of the rank that waits most)"
+    assert gains.bound(late, spent) == "at most 20 % of the run (4 s, the time of the rank that waits most)"
     late["time"] = {"value": 5.0}
-    assert gains.bound(late, spent) == "at most 25 % of the run (the time in which ranks wait for the late rank)"
+    assert gains.bound(late, spent) == "at most 25 % of the run (5 s, the time in which ranks wait for the late rank)"
     inside = [{"meaning": gains.IN_MPIIO, "value": 18.0}]
     small = late | {"cause": "small_requests", "evidence": inside}
-    assert (
-        gains.bound(small, spent) == "at most 80 % of the run (the time in the MPI-IO calls that make these requests)"
-    )
+    bound = "at most 80 % of the run (16 s, the time in the MPI-IO calls that make these requests)"
+    assert gains.bound(small, spent) == bound
     assert gains.longest(small, spent)[0] == 16.0
     turns = late | {"cause": "turns", "time": {"value": 19.0}}
-    assert gains.bound(turns, spent) == "at most 95 % of the run (the time in which ranks wait for their turn)"
+    assert gains.bound(turns, spent) == "at most 95 % of the run (19 s, the time in which ranks wait for their turn)"
 
 
 def _within(log: pathlib.Path) -> int:
@@ -76,4 +75,4 @@ def test_another_writer_gains_no_more_than_its_writes_take() -> None:
     (one,) = (
         each for each in mpiio_ext.run_report(log).document["findings"] if each["title"].startswith("Rank 0 writes")
     )
-    assert one["advice"][0].endswith("Gain: at most 3 % of the run (the time of the finding).")
+    assert one["advice"][0].endswith("Gain: at most 3 % of the run (69.7 ms, the time of this finding).")

@@ -127,3 +127,11 @@ def test_failures_and_other_calls_tell_files_apart() -> None:
     (line,) = failures.lines(tallies, {})
     assert " on `a/out` failed with ENOSPC" in line, line
     assert any(" of `b/out`" in one.words for one in groups(tallies, 0, 1))
+
+
+def test_a_sentence_of_one_rank_names_no_file_of_another_one() -> None:
+    """Each rank syncs a file of its own."""
+    rows = [(rank, "posix", "mapping", "msync", f"/d/map.{rank}", "", False, False, 9, 1.0 + rank) for rank in range(3)]
+    (alone,), (every,) = (groups(of_rows(rows), 2, 3, alone=it) for it in (True, False))
+    assert "of `map.2` (msync)" in alone.words and alone.seconds == every.seconds == 3.0
+    assert "of `map.2` and 2 more files (msync)" in every.words and "in such calls" in every.ranks
