@@ -25,19 +25,23 @@ for number in range(6):
     fh = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
     kind = MPI.BYTE.Create_contiguous(BLOCK).Create_resized(0, BLOCK * comm.size).Commit()
     fh.Set_view(comm.rank * BLOCK, MPI.BYTE, kind)
-    mine, mood = np.zeros(STREAM, np.uint8), "one"
+    mine, mood, base, write = np.zeros(STREAM, np.uint8), "one", 0, True
     for call in range(calls):
         if rng.random() < 0.12:
-            mood = str(rng.choice(["one", "one", "many", "mixture", "some"]))
+            mood = str(rng.choice(["one", "one", "one", "many", "mixture", "some", "any"]))
+            base, write = int(rng.integers(0, 150)), bool(rng.random() < 0.6)
+        base += 1
         lengths = {
-            "one": rng.integers(1, BLOCK + 1, comm.size),
+            "one": np.full(comm.size, BLOCK),
+            "any": rng.integers(1, BLOCK + 1, comm.size),
             "many": rng.integers(BLOCK + 1, 400, comm.size),
             "mixture": np.where(rng.random(comm.size) < 0.5, rng.integers(1, BLOCK), rng.integers(20, 400, comm.size)),
             "some": np.where(rng.random(comm.size) < 0.5, 0, rng.integers(1, BLOCK + 1, comm.size)),
         }[mood]
-        length, write, odd = int(lengths[comm.rank]), rng.random() < 0.6, rng.random()
-        at = int(own.integers(0, STREAM // BLOCK - 30)) * BLOCK
-        at += int(own.integers(0, BLOCK - length + 1)) if length <= BLOCK else 0
+        length, odd = int(lengths[comm.rank]), rng.random()
+        at = base * BLOCK
+        if mood == "any":
+            at = int(own.integers(0, STREAM // BLOCK - 30)) * BLOCK + int(own.integers(0, BLOCK - length + 1))
         if own.random() < 0.05:
             time.sleep(0.002)
         if odd < 0.04:
@@ -69,35 +73,33 @@ assert comm.allreduce(alone, MPI.MAX) > 0
 print("verified")
 """
 
-# Rank 1 may not write beyond 4 KiB: its eighth call fails there, and is no call of the others.
+# Rank 1 may not write beyond 4 KiB, where its eighth call ends: it fails, and is no call of the others.
 ERRORS = """
 import resource, signal, sys
 import mpiio_ext
 import numpy as np
 from mpi4py import MPI
-comm, wanted = MPI.COMM_WORLD, sys.argv[2]
+comm, wanted, BYTES = MPI.COMM_WORLD, sys.argv[2], 180  # the eighth piece of rank 1 ends at byte 4140
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 fh = MPI.File.Open(comm, sys.argv[1] + "/file", MPI.MODE_CREATE | MPI.MODE_RDWR)
-data, codes = np.full(8, comm.rank + 1, np.uint8), []
+data, codes = np.full(BYTES, comm.rank + 1, np.uint8), []
 if comm.rank == 1:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-for call in range(12):
+for call in range(8):
     try:
-        fh.Write_at_all(8 * (comm.size * call + comm.rank) + (1 << 16) * (call == 7), data)
+        fh.Write_at_all(BYTES * (comm.size * call + comm.rank), data)
         codes.append(0)
     except MPI.Exception as error:
         codes.append(error.Get_error_class())
-    if call in (6, 8):
-        comm.Barrier()  # for the last byte only: no rank leaves the seventh call before
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 found = [bool(code) for code in codes]
-mine = [call == 7 and (comm.rank == 1 or wanted == "every rank") for call in range(12)]
+mine = [call == 7 and (comm.rank == 1 or wanted == "every rank") for call in range(8)]
 assert found == mine, (comm.rank, codes)
 individual = mpiio_ext.stats.of(fh).individual_calls
 assert (individual > 0) == (wanted == "own"), individual
 fh.Close()
 if comm.rank == 0:
-    content = np.fromfile(sys.argv[1] + "/file", np.uint8)[: 8 * comm.size * 7].reshape(-1, 8)
+    content = np.fromfile(sys.argv[1] + "/file", np.uint8)[: BYTES * comm.size * 7].reshape(-1, BYTES)
     assert (content == (np.arange(len(content)) % comm.size + 1)[:, None]).all()
     print("verified")
 """
@@ -122,31 +124,61 @@ fh.Close()
 print("verified")
 """
 
-# After a mixture the ranks always meet; a new view begins anew.
+# After a mixture the ranks of the file always meet; a change of the stride, of the kind or of the view is a meeting.
 MIXTURE = """
 import sys
 import mpiio_ext
 import numpy as np
 from mpi4py import MPI
-comm = MPI.COMM_WORLD
+comm, place = MPI.COMM_WORLD, [0]
 fh = MPI.File.Open(comm, sys.argv[1] + "/file", MPI.MODE_CREATE | MPI.MODE_RDWR)
 kind = MPI.BYTE.Create_contiguous(8).Create_resized(0, 8 * comm.size).Commit()
 
-def individual(lengths):
+def individual(calls, length=8, step=8, access=fh.Write_at_all):
     before = mpiio_ext.stats.of(fh).individual_calls
-    for call, length in enumerate(lengths):
-        fh.Write_at_all(800 * call, np.full(length, 7, np.uint8))
+    for call in range(calls):
+        place[0] += step
+        access(place[0], np.full(length, 7, np.uint8))
     return mpiio_ext.stats.of(fh).individual_calls - before
 
 fh.Set_view(8 * comm.rank, MPI.BYTE, kind)
-assert individual([8] * 4) == 0 and individual([8] * 6) == 6
-comm.Barrier()
-individual([80 if comm.rank == 0 else 8])  # the others have gone, or have not
-comm.Barrier()
-assert individual([80] * 1) in (0, 1)  # every rank asks: they meet
-assert individual([8] * 4) == 0
+assert individual(5) == 0 and individual(6) == 6
+assert individual(1, step=80) == 0  # another stride: all meet
+assert individual(4) == 0 and individual(3) == 3
+assert individual(5, access=fh.Read_at_all) == 0 and individual(2, access=fh.Read_at_all) == 2
 fh.Set_view(8 * comm.rank, MPI.BYTE, kind)
-assert individual([8] * 4) == 0
+assert individual(5) == 0 and individual(6) == 6
+comm.Barrier()
+individual(1, length=80 if comm.rank == 0 else 8)  # the others have gone, or have not
+comm.Barrier()
+individual(1, length=80)  # every rank asks: they meet
+fh.Set_view(8 * comm.rank, MPI.BYTE, kind)
+assert (individual(30) > 0) == (comm.size == 1)
+fh.Close()
+print("verified")
+"""
+
+# What programs do without the sync, barrier, sync that MPI demands: fill values and data of other ranks in turn, and
+# reads of what another rank has just written. Ranks come at other times.
+ORDER = """
+import sys, time
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm, n = MPI.COMM_WORLD, 64
+fh = MPI.File.Open(comm, sys.argv[1] + "/file", MPI.MODE_CREATE | MPI.MODE_RDWR)
+rng = np.random.default_rng(comm.rank)
+for step in range(300):
+    base, next_one = step * n * comm.size, (comm.rank + 1) % comm.size
+    if rng.random() < 0.1:
+        time.sleep(0.001 * rng.random())
+    fh.Write_at_all(base + n * next_one, np.full(n, 255, np.uint8))  # fill values
+    fh.Write_at_all(base + n * comm.rank, np.full(n, step % 200 + 1, np.uint8))
+    if step % 3 == 0:
+        fh.Sync()
+    back = np.zeros(n, np.uint8)
+    fh.Read_at_all(base + n * next_one, back)
+    assert (back == step % 200 + 1).all(), (step, comm.rank, back)
 fh.Close()
 print("verified")
 """
@@ -164,7 +196,8 @@ def _cases() -> dict[str, Case]:
         text=ERRORS, ranks=3, arguments=("{folder}", "every rank"), environment=synchronous
     )
     found["bad offset"] = Case(text=BAD_OFFSET, ranks=3)
-    found["mixture"] = Case(text=MIXTURE, ranks=3)
+    found |= {f"mixture {ranks}": Case(text=MIXTURE, ranks=ranks) for ranks in (1, 3)}
+    found |= {f"order {ranks}": Case(text=ORDER, ranks=ranks) for ranks in (2, 4)}
     return found
 
 

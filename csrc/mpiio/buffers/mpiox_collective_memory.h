@@ -8,7 +8,8 @@
  * Only mpiox_buffers_memory.c knows the offsets. Everything is position independent: no pointers, indices only.
  * A contribution belongs to one rank and is written before the first barrier of a call; the reduction is written by the
  * rank that closes that barrier; slots are reset there too. After the last barrier of a call no rank touches them, so
- * one set is enough.
+ * one set is enough. Ranks that do not meet share `post` and `mixed` alone. The rank that closes the first barrier may
+ * reset both.
  */
 #ifndef MPIOX_COLLECTIVE_MEMORY_H
 #define MPIOX_COLLECTIVE_MEMORY_H
@@ -54,6 +55,7 @@ typedef struct mpiox_contribution {
     int64_t position, length; /* stream bytes of its view */
     int64_t pieces;           /* contiguous file pieces (estimate) */
     int64_t displacement;     /* of the view */
+    int64_t stride;           /* bytes from its last access of this kind to this one; INT64_MIN: there was none */
     int64_t granule;          /* divides every offset and length of its access */
     uint64_t edges;           /* of its pieces (mpiox_typemap_edges.h) */
     int64_t period;           /* of its pieces, where a window lies between them; INT64_MAX: none is known */
@@ -75,6 +77,7 @@ typedef struct mpiox_reduction {
     int64_t longest; /* largest length of one rank */
     int64_t widest;  /* largest file range of one rank, with its gaps */
     int64_t period;  /* of all ranks that know one, 0 where they differ; INT64_MAX: nobody does */
+    int64_t stride;  /* of every rank; INT64_MIN: they differ, or calls overlap (mpiox_individual.c) */
     uint64_t edges;  /* sum; says something unless flags have MPIOX_CONTRIBUTION_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */

@@ -8,9 +8,10 @@
  *   contribution -> direct -> reduction (barrier)
  *
  * Ranks that went ahead and others may meet in one call, which then takes the first way from the reduction on.
+ * Before all that stands mpiox_individual_access(): after some such calls, ranks do not meet any more.
  *
- * Guarantees: every rank takes the same branch at every step; a rank that cannot take part reports this in its
- * contribution and still takes every step; the outcome's error is the same everywhere.
+ * Guarantees: of ranks that meet, every one takes the same branch at every step; a rank that cannot take part reports
+ * this in its contribution and still takes every step; the outcome's error is the same everywhere.
  */
 #include "mpiox_collective.h"
 
@@ -159,7 +160,7 @@ static void go_ahead(mpiox_collective *collective, mpiox_call *call, const mpiox
 {
     const int rank = call->b->file->topology->rank;
     mpiox_contribution *mine = &call->b->contributions[call->b->file->topology->node_rank];
-    mine->flags |= mpiox_individual_is_one_piece(call->b->file, request) ? 0 : MPIOX_CONTRIBUTION_MEETS;
+    mpiox_individual_contribute(collective, request, mine);
     if (!mpiox_choose_ahead(collective, call)) {
         mine->flags |= MPIOX_CONTRIBUTION_MEETS | (mine->length > 0 ? MPIOX_CONTRIBUTION_WAITS : 0);
         call->done = mine->length > 0 ? -1 : 0;

@@ -10,12 +10,14 @@
 /* Calls in which no rank waits for another (mpiox_individual.c). */
 typedef struct mpiox_individual {
     uint32_t calls; /* collectives of this file; the same on every rank within a call */
-    int row;        /* of them the last ones that met, and in which every rank had one piece; the same on every rank */
+    int row;        /* of them the last ones that met, in steps of one stride; the same on every rank */
+    int64_t stride; /* of these; the same on every rank */
     int64_t views;  /* that had been set then */
+    bool on;        /* ranks do not meet unless one asks; the same on every rank within a call */
+    bool asks;      /* this rank does, in each call: one was a mixture */
+    bool write;     /* this rank's last access; where it began, and its length, of the last one that met */
+    int64_t first, room;
     int64_t least[2]; /* bytes of a piece that is read, or written, from which on it goes alone */
-    bool on;          /* they do not meet unless a rank asks; the same on every rank within a call */
-    bool asks;        /* this rank does, in each call: one was a mixture */
-    bool never;       /* after a mixture they meet in every call; the same on every rank */
 } mpiox_individual;
 
 struct mpiox_collective {
@@ -58,11 +60,12 @@ int64_t mpiox_individual_access_own(mpiox_file *file, const mpiox_request *reque
 
 /* Every collective begins with this. True: it is over on this rank, with this outcome. False: all ranks meet. */
 bool mpiox_individual_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
-/* Of a call in which all ranks meet: one rank, before the others go on; then every rank. Local. */
-void mpiox_individual_prepare(const mpiox_collective *collective, const mpiox_reduction *reduction);
+/* Of a call in which all ranks meet: each rank, with its contribution; one rank, before the others go on; then every
+ * rank. Local. */
+void mpiox_individual_contribute(mpiox_collective *collective, const mpiox_request *request,
+                                 mpiox_contribution *contribution);
+void mpiox_individual_prepare(const mpiox_collective *collective, mpiox_reduction *reduction);
 void mpiox_individual_note(mpiox_collective *collective, const mpiox_reduction *reduction);
-/* Is that one run of bytes in the file? Local. */
-bool mpiox_individual_is_one_piece(const mpiox_file *file, const mpiox_request *request);
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
 /* From this rank's contribution alone: were all ranks' accesses like this one, would they go direct? Local. */

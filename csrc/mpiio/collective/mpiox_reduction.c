@@ -256,8 +256,6 @@ static bool all_ahead(mpiox_buffers *b, mpiox_reduction *s)
     s->end = lowest[BYTES] < 0 ? -lowest[END] : s->end;
     s->bytes = -lowest[BYTES];
     s->flags = lowest[NEW_VIEW] < 0 ? MPIOX_CONTRIBUTION_NEW_VIEW : 0;
-    for (int i = 0; i < b->file->topology->node_size; i++)
-        s->flags |= b->contributions[i].flags & MPIOX_CONTRIBUTION_MEETS;
     return true;
 }
 
