@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.darshan import recorded, recordings, tallies
 from mpiio_ext.pioneer.darshan.convert import convert
+from mpiio_ext.pioneer.darshan.names import OTHERS
 from mpiio_ext.pioneer.darshan.records import Calls, Layout, Records
 from mpiio_ext.pioneer.darshan.steps import in_calls
 from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
@@ -346,7 +347,7 @@ def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:
     assert found.problem == ""
     assert found.records["done"][:, 1].sum() == 1_000_000
     assert found.records["counts"][:, 0].sum() == 100_000
-    (number,) = (number for number, name in found.names.items() if name == recordings.OTHERS)
+    (number,) = (number for number, name in found.names.items() if name == OTHERS)
     others = found.records[found.records["name"] == number]
     own = len(found.records) - len(others)
     assert own > 300
@@ -354,7 +355,7 @@ def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:
     assert 0 < found.others <= 100_000 - own
     written = convert(tmp_path, tmp_path / "log")
     assert any("files had no room of their own" in line for line in written.lacks)
-    assert read_records(tmp_path / "log")["POSIX", recordings.OTHERS, 0]["POSIX_OPENS"] == 100_000 - own
+    assert read_records(tmp_path / "log")["POSIX", OTHERS, 0]["POSIX_OPENS"] == 100_000 - own
 
 
 @pytest.mark.parametrize(("most", "there"), [(40 << 10, True), (8 << 10, False)])

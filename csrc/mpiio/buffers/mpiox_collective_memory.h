@@ -77,7 +77,6 @@ typedef struct mpiox_reduction {
     int64_t longest; /* largest length of one rank */
     int64_t widest;  /* largest file range of one rank, with its gaps */
     int64_t period;  /* of all ranks that know one, 0 where they differ; INT64_MAX: nobody does */
-    int64_t stride;  /* of every rank; INT64_MIN: they differ, or calls overlap (mpiox_individual.c) */
     uint64_t edges;  /* sum; says something unless flags have MPIOX_CONTRIBUTION_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */
@@ -111,6 +110,7 @@ typedef struct mpiox_call_state {
     _Alignas(MPIOX_LINE) _Atomic int64_t eof;     /* reads: lowest end of file seen */
     int32_t views_disjoint; /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
     mpiox_reduction reduction;
+    int64_t stride;         /* of every rank; INT64_MIN: they differ, or calls overlap (mpiox_individual.c) */
     _Atomic uint32_t mixed; /* in a call some ranks went alone, and others would have met: mpiox_individual.c */
     bool huge;              /* the buffers are in huge pages, as far as the kernel can */
 } mpiox_call_state;

@@ -64,7 +64,7 @@ bool mpiox_individual_access(mpiox_collective *collective, const mpiox_request *
  * rank. Local. */
 void mpiox_individual_contribute(mpiox_collective *collective, const mpiox_request *request,
                                  mpiox_contribution *contribution);
-void mpiox_individual_prepare(const mpiox_collective *collective, mpiox_reduction *reduction);
+void mpiox_individual_prepare(const mpiox_collective *collective, const mpiox_reduction *reduction);
 void mpiox_individual_note(mpiox_collective *collective, const mpiox_reduction *reduction);
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */

@@ -95,17 +95,17 @@ static int next_row(const mpiox_collective *collective, const mpiox_reduction *s
     const mpiox_file *file = collective->buffers.file;
     if (!mpiox_topology_one_node(file->topology) || file->hints.synchronous || file->atomic ||
         strcmp(file->hints.delegates, "0") != 0 || atomic_load(&collective->buffers.state->mixed) != 0 ||
-        s->error.code != MPIOX_OK || s->stride == INT64_MIN)
+        s->error.code != MPIOX_OK || collective->buffers.state->stride == INT64_MIN)
         return 0;
-    return own->views == file->stats.views_set && own->stride == s->stride ? own->row + 1 : 1;
+    return own->views == file->stats.views_set && own->stride == collective->buffers.state->stride ? own->row + 1 : 1;
 }
 
-void mpiox_individual_prepare(const mpiox_collective *collective, mpiox_reduction *s)
+void mpiox_individual_prepare(const mpiox_collective *collective, const mpiox_reduction *s)
 {
     const mpiox_buffers *b = &collective->buffers;
     if (collective->individual.calls == 1) /* the memory may be that of another file */
         atomic_store(&b->state->mixed, 0);
-    s->stride = common_stride(b, s);
+    b->state->stride = common_stride(b, s);
     for (int i = 0; i < b->file->topology->node_size && next_row(collective, s) >= ROW; i++)
         atomic_store(&b->contributions[i].post.value, post_of(&collective->individual, false));
 }
@@ -115,7 +115,7 @@ void mpiox_individual_note(mpiox_collective *collective, const mpiox_reduction *
     mpiox_individual *own = &collective->individual;
     own->row = next_row(collective, s);
     own->views = collective->buffers.file->stats.views_set;
-    own->stride = s->stride;
+    own->stride = collective->buffers.state->stride;
     own->on = own->row >= ROW;
 }
 

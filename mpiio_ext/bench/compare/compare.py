@@ -512,7 +512,14 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option("--size", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per pattern and peer.  [default: 3]")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repetitions inside a launch.")
-@click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")
+@click.option(
+    "--pattern",
+    "patterns",
+    multiple=True,
+    type=click.Choice(list(PATTERNS)),
+    metavar="NAME",
+    help=f"Only these; repeatable: {', '.join(PATTERNS)}.",
+)
 @click.option(
     "--path",
     type=click.Path(path_type=Path),
