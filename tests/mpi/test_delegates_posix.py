@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pathlib
 import platform
@@ -42,9 +43,13 @@ def linked(extension: str, name: str) -> pathlib.Path:
 
 
 def contents(folder: pathlib.Path) -> dict[str, object]:
-    """Return what a folder holds, by name: bytes, or where a link leads to."""
+    """Return what a folder holds, by name: size and digest of a file, or where a link leads to."""
+
+    def file(path: pathlib.Path) -> tuple[int, str]:
+        return len(data := path.read_bytes()), hashlib.sha256(data).hexdigest()
+
     return {
-        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else file(path)
         for path in folder.rglob("*")
         if path.is_symlink() or path.is_file()
     }
@@ -156,6 +161,7 @@ def test_python_finds_what_is_closed(tmp_path: pathlib.Path) -> None:
         (folder := tmp_path / close).mkdir()
         launch = python_run(["-c", textwrap.dedent(PYTHON), folder], 2, env=hints(close), preload=True, timeout_s=120)
         said[close], left[close] = launch.stdout, contents(folder)
+        assert "mpiio_ext:" not in launch.stderr, launch.describe()
     assert said["staged"] == said["written"] != ""
     assert left["staged"] == left["written"]
 
