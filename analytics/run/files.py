@@ -42,8 +42,9 @@ def own_time(files: Files, ledger: Ledger) -> Numbers:
 def longest(files: Files, ledger: Ledger) -> list[str]:
     """Return the names of files, those that took the most time first."""
     order = np.argsort(-own_time(files, ledger), kind="stable")[:MOST]
-    rows = files.table.select(["file", "file_id"]).take(order).to_pylist()
-    return [row["file"] or f"file {row['file_id']}" for row in rows]
+    names, numbers = files.table["file"], files.table["file_id"]
+    rows = order.tolist()  # Arrow's take() imports pandas
+    return [names[row].as_py() or f"file {numbers[row]}" for row in rows]
 
 
 def asked_bytes(files: Files) -> tuple[float, float]:
