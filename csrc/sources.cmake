@@ -37,6 +37,7 @@ set(MPIOX_CORE_SOURCES
     ${MPIOX_TYPEMAP_SOURCES}
     ${MPIOX_DOMAINS_SOURCES}
     csrc/core/abi/mpiox_other_abi.c
+    csrc/core/common/mpiox_count.c
     csrc/core/common/mpiox_error.c
     csrc/core/common/mpiox_event.c
     csrc/core/common/mpiox_parts.c

@@ -67,7 +67,8 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    least = ("mpiox_error.c", "mpiox_print.c", "mpiox_text.c", *(("mpiox_wait.c",) if "storage" in modules else ()))
+    least = ["mpiox_error.c", "mpiox_print.c", "mpiox_text.c"]
+    least += ["mpiox_count.c", "mpiox_wait.c"] if "storage" in modules else []
     found = [str(CSRC / "core" / "common" / name) for name in least]
     more = ("subfiles",) if "storage" in modules else ()  # an index may have a staging name
     for module in (*modules, *more):

@@ -19,6 +19,7 @@ SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
         ("auto_select/test_auto.c", ("auto_select", "domains"), (SEED,)),  # facts up to the limits
         ("domains/test_plan.c", ("domains",), (SEED,)),
         ("common/test_worker.c", ("common",), ()),
+        ("common/test_count.c", ("common",), ()),
         ("stats/test_line.c", ("stats", "common"), ()),
         ("stats/test_paying.c", ("stats", "common"), ()),
         # A wait ends when nobody comes; signs of life, other threads' limits and time spent stopped do not count.

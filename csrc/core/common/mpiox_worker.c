@@ -1,5 +1,6 @@
 /* mpiox_worker.c - see mpiox_worker.h. */
 #include "mpiox_worker.h"
+#include "mpiox_count.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -143,6 +144,7 @@ static void *work(void *context)
 static bool start(mpiox_worker *worker)
 {
     sigset_t all, old;
+    mpiox_count_threads();
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* mpiox_segment_guard.h */
     pthread_sigmask(SIG_SETMASK, &all, &old);

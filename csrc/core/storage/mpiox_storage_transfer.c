@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_count.h"
 #include "mpiox_print.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_pool.h"
@@ -72,9 +73,9 @@ void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes)
 {
     mpiox_storage_counters *counters = &storage->counters;
     int bucket = bytes > 0 ? 63 - __builtin_clzll((unsigned long long)bytes) : 0;
-    atomic_fetch_add_explicit(write ? &counters->write_requests : &counters->read_requests, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(write ? &counters->write_bytes : &counters->read_bytes, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->request_size_log2[bucket < 47 ? bucket : 47], 1, memory_order_relaxed);
+    mpiox_count(write ? &counters->write_requests : &counters->read_requests, 1);
+    mpiox_count(write ? &counters->write_bytes : &counters->read_bytes, bytes);
+    mpiox_count(&counters->request_size_log2[bucket < 47 ? bucket : 47], 1);
 }
 
 int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int64_t offset)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_count.h"
 #include "mpiox_integer.h"
 #include "mpiox_topology.h"
 
@@ -254,6 +255,8 @@ static int meet(MPI_Comm comm, mpiox_topology *t, const mpiox_topology_choice *c
     int level = MPI_THREAD_MULTIPLE;
     const mpiox_topology_room room = mpiox_topology_make_room();
     PMPI_Query_thread(&level);
+    if (level != MPI_THREAD_MULTIPLE)
+        mpiox_count_one_thread();
     const int mine[VALUES] = {[CODE] = t ? MPIOX_OK : MPIOX_E_NOMEM,
                               [ATTACHED] = t && t->size > 1 && attach_page(t, choice),
                               [ROOM] = room.plain,

@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "mpiox_count.h"
 #include "mpiox_forwarded.h"
 #include "mpiox_print.h"
 #include "mpiox_service.h"
@@ -62,6 +63,7 @@ static bool start(void)
     pthread_t thread;
     sigset_t all, before;
 
+    mpiox_count_threads();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool started = pthread_create(&thread, NULL, flush_all, NULL) == 0;

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_count.h"
 #include "mpiox_server_drain.h"
 #include "mpiox_server_files.h"
 #include "mpiox_server_fill.h"
@@ -329,6 +330,7 @@ static int start_threads(mpiox_server *server, mpiox_io **out)
     sigset_t all, before;
     int count = 0;
     *out = threads;
+    mpiox_count_threads();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; threads != NULL && count < server->options.io_threads; count++) {

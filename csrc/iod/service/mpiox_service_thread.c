@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "mpiox_count.h"
 #include "mpiox_process_serve.h"
 #include "mpiox_process_liveness.h"
 
@@ -84,6 +85,7 @@ static int start_one(hosted *h)
     sigset_t all, before;
     int failed;
 
+    mpiox_count_threads();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&h->thread, NULL, live, h);

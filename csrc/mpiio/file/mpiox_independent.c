@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mpiox_count.h"
 #include "mpiox_device_access.h"
 #include "mpiox_independent_methods.h"
 #include "mpiox_overlap.h"
@@ -127,16 +128,16 @@ static int move_window(mpiox_independent_call *call, const mpiox_independent_win
             return error->code;
         break; /* the file cannot be mapped after all */
     case SIEVING:
-        atomic_fetch_add_explicit(&counters->sieved, 1, memory_order_relaxed);
+        mpiox_count(&counters->sieved, 1);
         return call->request->write ? mpiox_independent_sieve_write(call, window, moved, error)
                                     : mpiox_independent_sieve_read(call, window, moved, error);
     case CONTIGUOUS:
-        atomic_fetch_add_explicit(&counters->whole, 1, memory_order_relaxed);
+        mpiox_count(&counters->whole, 1);
         return mpiox_independent_contiguous(call, window, moved, error);
     case LIST_IO:
         break;
     }
-    atomic_fetch_add_explicit(&counters->listed, 1, memory_order_relaxed);
+    mpiox_count(&counters->listed, 1);
     return mpiox_independent_list(call, window, moved, error);
 }
 
@@ -166,9 +167,9 @@ static void count(const mpiox_independent_file *file, bool write, int64_t first,
 {
     mpiox_independent_counters *counters = file->counters;
     const int64_t nanoseconds = (int64_t)(1e9 * (mpiox_now() - begun));
-    atomic_fetch_add_explicit(write ? &counters->writes : &counters->reads, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(write ? &counters->bytes_written : &counters->bytes_read, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->nanoseconds, nanoseconds, memory_order_relaxed);
+    mpiox_count(write ? &counters->writes : &counters->reads, 1);
+    mpiox_count(write ? &counters->bytes_written : &counters->bytes_read, bytes);
+    mpiox_count(&counters->nanoseconds, nanoseconds);
     if (file->hints->stats)
         mpiox_stats_trail_add(&counters->trails[write], first, last, nanoseconds);
 }
@@ -271,7 +272,7 @@ access_run(const mpiox_independent_file *file, const mpiox_request *request, int
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     if (code != MPIOX_OK && error->sys_errno == EFAULT) /* of a device, perhaps: it is not over */
         return code;
-    atomic_fetch_add_explicit(&file->counters->whole, 1, memory_order_relaxed);
+    mpiox_count(&file->counters->whole, 1);
     count(file, request->write, offset, offset + *done, *done, begun);
     return code;
 }
@@ -291,7 +292,7 @@ static __attribute__((noinline)) int access_windows(const mpiox_independent_file
     if (hold(file, request->write, first, last - first, error) != MPIOX_OK)
         return error->code;
     if (file->atomic)
-        atomic_fetch_add_explicit(&file->counters->locks, 1, memory_order_relaxed);
+        mpiox_count(&file->counters->locks, 1);
     held.locked = file->locked || file->atomic;
     const int code = let_go(file, request->write, first, last - first, move_all(&call, done, error), error);
     free(call.staging);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mpiox_copy.h"
+#include "mpiox_count.h"
 #include "mpiox_overlap.h"
 
 enum {
@@ -281,7 +282,7 @@ bool mpiox_independent_map_write(mpiox_independent_call *call, const mpiox_indep
     const mpiox_memory_layout range = file_layout(call, window, mapping.data), memory = memory_layout(call, window, 0);
     mpiox_copy(&range, &memory, window->length);
     mpiox_storage_unmap(call->file->storage, &mapping, window->length);
-    atomic_fetch_add_explicit(&call->file->counters->mapped, 1, memory_order_relaxed);
+    mpiox_count(&call->file->counters->mapped, 1);
     *moved = window->length;
     return true;
 }
