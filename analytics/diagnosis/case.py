@@ -103,7 +103,7 @@ class Case:
         exclusive, seen, any_rank = (
             self.files.exclusive,
             self.activity,
-            f"time in which any rank {self.files.direction}s",
+            f"critical time in which any rank {self.files.direction}s",
         )
         if any(self.complete):
             called = np.minimum(exclusive, np.where(self.complete, self._called, np.inf))
@@ -119,7 +119,7 @@ class Case:
                 known = self.ledger.at(self._numbers, self.ledger.means().most) * (seen.ledger is not None)
                 most = np.where(known > 0, known * self.ledger.processes, np.inf)
                 of_bins = exclusive * moving / self.swept  # a file has no more of it than its calls take
-                meant = "steps of time in which bytes move, and calls that move none; HEATMAP"
+                meant = "on a critical file: steps of time in which bytes move, and calls that move none; HEATMAP"
                 return f"estimated {any_rank}", meant, np.minimum(of_bins, most)
         return "critical time", "from the first to the last access of each critical file, counted once", exclusive
 
@@ -256,8 +256,12 @@ class Case:
 
     @functools.cached_property
     def calling(self) -> float:
-        """Return the time (s) for I/O of the program's own calls: in MPI-IO, where that is longer than in requests."""
-        inside = self.inside_mpi(None)
+        """Return the time (s) for I/O of the program's own calls: of the slowest rank, where that is longer.
+
+        MPI-IO calls take longer than their requests, and calls on several files longer than those on the critical ones.
+        """
+        slowest = self.ledger.slowest(self.files.direction)
+        inside = max(self.inside_mpi(None), slowest.least if slowest.narrow else 0.0)
         return inside if 1.1 * self.time < inside <= 1.1 * self.run_time else self.time
 
     def saved(self, chosen: Any) -> float:
@@ -495,8 +499,9 @@ class Case:
     @property
     def of_calling(self) -> str:
         """Return what the time for I/O is, in words."""
-        of_mpi = f"longest time of a rank in MPI-IO {self.files.direction}s"
-        return of_mpi if self.calling > self.time else self.of_time
+        by_mpi = "MPI-IO " if self.inside_mpi(None) >= self.calling else ""
+        own = f"time of the slowest rank in {by_mpi}{self.files.direction}s"
+        return own if self.calling > self.time else self.of_time
 
     @functools.cached_property
     def known_osts(self) -> int | None:
@@ -758,9 +763,8 @@ class Case:
         base = max(self.time, time, 0.0 if cause.moves_data else called)
         least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
         if confidence == "high" and time < least_sure * max(base, self.calling, called):
-            whole, of = max((self.calling, f" ({self.of_calling})"), (called, f" ({CALLED})"))
-            took, much = (worded(self.value(each), "s") for each in (time, whole))
-            confidence, reason = "medium", f"{reason}; these calls take {took} of {much}{of}"
+            small = f"the time of the finding is less than {worded(least_sure, 'share')} of the time in all I/O calls"
+            confidence, reason = "medium", f"{reason}; but {small}"
         share = time / base if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)

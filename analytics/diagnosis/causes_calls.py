@@ -295,6 +295,9 @@ READ_AMPLIFICATION = Cause(
 )
 
 
+#: What no log shows of read-modify-write; and what the time of its reads is, where it is more than that of all ranks.
+_LOCKING = "; the log does not show how long the MPI library locks ranges"
+_ITS_CALLS = "; the time is that of the MPI-IO writes that make the reads"
 #: Evidence of the time of MPI-IO writes, where it is more than that of the requests of their reads.
 _READING = "longest time of a rank in MPI-IO writes, which make these reads"
 
@@ -339,12 +342,12 @@ def read_modify_write(case: Case) -> Finding | None:
         title=f"The MPI library reads what it is about to overwrite: it writes {small}pieces by read-modify-write"
         f"{_amplified(case, written, stored, chosen) if much else ''}."
         if case.write
-        else "",
+        else f"Read-modify-write{case.at(chosen, 'of')}: the MPI library reads what it is about to overwrite.",
         what=f"{small}writes{case.at(chosen)} carried out by read-modify-write" if case.write else "",
         time=time,
         confidence="high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
         reason="bytes of the file are read or written that no MPI-IO call asked for"
-        + ("" if direction == "read" else "; the log does not show how long the MPI library locks ranges"),
+        + (_LOCKING if case.write else _ITS_CALLS * (time > float(reading[chosen].sum()))),
         evidence=[
             *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
             *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
@@ -417,7 +420,7 @@ READ_MODIFY_WRITE = Cause(
         "slowed_down",
         "exchange",
     ),
-    phrase="read-modify-write{of}: the MPI library reads what it is about to overwrite",
+    phrase="read-modify-write{of} (the MPI library reads what it is about to overwrite)",
     section="More is read than was asked for",
     mechanism="The MPI library reads a range of the file, changes pieces of it, and writes the range again.",
     condition=(
@@ -506,7 +509,7 @@ READ_BEFORE_WRITE = Cause(
     name="read_before_write",
     rule=read_before_write,
     cells=Cells(("read", "write")),
-    phrase="reads and writes{of} in turn: the program reads each block before it overwrites the block",
+    phrase="reads and writes{of} in turn, as the program reads each block before it overwrites the block",
     section="More is read than was asked for",
     mechanism="The program reads each block, and then overwrites the block.",
     condition=(

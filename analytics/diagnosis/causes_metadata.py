@@ -85,7 +85,7 @@ def metadata(case: Case) -> Finding | None:
         return found
     often = _again_and_again(case, chosen)
     of_all, own = together and bool((files["ranks"] >= case.processes)[chosen].all()), case.of_slowest(chosen)
-    files_of_all = int(np.count_nonzero(chosen)) if of_all else 0
+    files_of_all, mean = int(np.count_nonzero(chosen)) if of_all else 0, ", on average" if together else ""
     return case.finding(
         SHARED_OPENS if together and often and sure else METADATA,
         title=_storm(case, counted, files_of_all, often, sure),
@@ -93,20 +93,20 @@ def metadata(case: Case) -> Finding | None:
         time=min(meta, case.run_time),
         confidence="high" if sure else "medium",
         reason=(
-            "the log has the time of metadata calls of all ranks together; the time here is the mean of the ranks"
-            if case.alone is None
-            else "the log has the times of the ranks that make the calls, but not whether other ranks wait for them"
+            "the log has the time of metadata calls of all ranks together; each rank counts with an equal share of"
+            " the time"
+            if together
+            else "the log has the times of the ranks that make the calls, but not whether other ranks wait meanwhile"
         )
         + ("" if sure else "; but a process makes few calls, or the calls take little of the run time"),
         evidence=[
-            *case.evidence("longest time of a rank in metadata calls", meta, "s"),
+            *case.evidence(f"{'' if together else 'longest '}time of a rank in metadata calls{mean}", meta, "s"),
             *case.evidence("longest time of a rank in reads and writes", data, "s"),
             *case.evidence("metadata calls, as a share of the sum of both times", case.metadata, "share"),
             *(each for one in counted for each in case.evidence(f"{one.name} of {one.whose}", one.number, "count")),
             *_below(case, chosen),
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
-            *case.evidence("run time", case.run_time, "s"),
         ],
         advice=[_fewer_calls(case, counted, chosen, often)],
         chosen=chosen,
@@ -268,7 +268,6 @@ def _reopened(case: Case) -> Finding | None:
             *_below(case, chosen),
             *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
             *case.evidence("longest time of a rank in opens and the like", time, "s"),
-            *case.evidence("run time", case.run_time, "s"),
         ],
         advice=[say.metadata(again=True)],
         chosen=chosen,

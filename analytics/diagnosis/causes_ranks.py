@@ -123,7 +123,7 @@ def root_writes(case: Case) -> Finding | None:
             *case.evidence("an equal part for each rank would be", 1 / case.processes, "share"),
             *case.evidence("processes", case.processes, "count"),
             *case.evidence(
-                f"share of the {case.of_time} for which the rank is in calls", busy_share(case, chosen), "share"
+                f"time of the rank in calls, as a share of the {case.of_time}", busy_share(case, chosen), "share"
             ),
         ],
         advice=[say.parallel_root(files.direction, filled=bool((case.collective & filled(case) & chosen).any()))],
@@ -277,7 +277,7 @@ def few_writers(case: Case) -> Finding | None:
             *case.evidence("processes that move data", count, "count"),
             *case.evidence("processes", ranks, "count"),
             *case.evidence(
-                f"share of the {case.of_time} for which the slowest of these processes is in calls",
+                f"time of the slowest of these processes in calls, as a share of the {case.of_time}",
                 busy_share(case, chosen),
                 "share",
             ),
@@ -357,7 +357,7 @@ def few_aggregators(case: Case) -> Finding | None:
             *case.evidence("bandwidth of the slowest rank in its calls", rate, "B/s"),
             *case.evidence("processes that opened the file", float(ranks[row]), "count"),
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
-            *case.evidence(f"share of the {case.of_time} for which the slowest rank is in calls", part, "share"),
+            *case.evidence(f"time of the slowest rank in calls, as a share of the {case.of_time}", part, "share"),
             *case.in_mpiio(chosen, whole - late),
         ],
         advice=_more_aggregators(case, row),
@@ -580,14 +580,14 @@ def _uneven_ranks(case: Case) -> Finding | None:
         what=f"{files.direction}s{case.at(chosen)} by rank {slowest}, which has {has}",
         time=min(most, case.time),
         confidence="high" if sure else "medium",
-        reason="each rank has files of its own; the log has their bytes and times"
+        reason="each rank has files of its own; the log has the bytes and the times of the files"
         + ("" if sure else "; but the rank is in calls for a small part of the time"),
         evidence=[
-            *case.evidence("time of that rank in calls", most, "s"),
+            *case.evidence(f"time of rank {slowest} in calls", most, "s"),
             *case.evidence("time of an average rank", float(times.mean()), "s"),
-            *case.evidence("bytes of that rank", float(moved[slowest]), "B"),
+            *case.evidence(f"bytes of rank {slowest}", float(moved[slowest]), "B"),
             *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
-            *case.evidence("files of that rank", float(chosen.sum()), "count"),
+            *case.evidence(f"files of rank {slowest}", float(chosen.sum()), "count"),
         ],
         advice=[say.imbalance(by_bytes=True, collective=bool(case.collective[case.owners >= 0].any()))],
         chosen=chosen,

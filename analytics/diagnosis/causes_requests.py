@@ -72,9 +72,8 @@ def _jumping(case: Case) -> Finding | None:
     between = bool((case.together & ~together)[chosen].all())
     locks = between and case.write and mean > limits.tiny_bytes  # of smaller ones the calls cost more
     place = _place(case, ordered, forward, bool(together[chosen].all()))
-    gaps, behind = _leaves_gaps(case, chosen), ""
-    if between and not (place or gaps):
-        behind = f"{_ALTERNATING.format(direction)}{_LOCKED * locks}"
+    gaps = _leaves_gaps(case, chosen)
+    behind = "" if place or gaps or not between else f"{_ALTERNATING.format(direction)}{_LOCKED * locks}"
     place = place or (", with gaps between them," if gaps else "" if behind else _SCATTERED)
     given = case.total("mpiio_bytes_written" if case.write else "mpiio_bytes_read", chosen)
     by_each &= requests <= 1.1 * collective and abs(given - mean * requests) <= 0.1 * given  # each request is a call
@@ -83,9 +82,11 @@ def _jumping(case: Case) -> Finding | None:
     beside = most > 0 and (not sizes or mean > 2 * max(sizes))
     which = _BY_EACH if by_each else f"{place}{f' between larger {direction}s' * beside}"
     once = [say.read_once(again=True, alone=case.lonely)] if (over := _read_again(case, chosen)) else []
+    what = f"{small}{which}{_at(case, chosen)}{behind}"
     return case.finding(
         SMALL_REQUESTS,
-        what=f"{small}{which}{_at(case, chosen)}{behind}{over}",
+        title=f"{what[0].upper()}{what[1:]}.{over}" if over else "",
+        what=what,
         time=time,
         confidence="high" if tiny else "medium",
         reason=_known(large, by_each, locks),
@@ -103,7 +104,7 @@ def _read_again(case: Case, chosen: Flags) -> str:
     if case.write or not read >= max(case.limits.again * ends, case.limits.one_rank_bytes):
         return ""
     moved, there = (worded(case.value(each), "B") for each in (read, ends))
-    return f"; the ranks read {moved} from {there} of the file, each byte {worded(case.value(read / ends), 'ratio')}"
+    return f" The ranks read {moved} from {there} of the file: each byte {worded(case.value(read / ends), 'ratio')}."
 
 
 def _updates(case: Case) -> Flags:

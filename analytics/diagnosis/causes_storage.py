@@ -169,8 +169,8 @@ SLOW_FILE = Cause(
     cells=Cells(("data",), ("POSIX", "STDIO")),
     effects=("stragglers",),
     effects_if="found",
-    phrase="{way}s{at}, which take far longer than {way}s of other files with as many bytes: a slow server,"
-    " or other jobs",
+    phrase="{way}s{at}, which take far longer than {way}s of other files with as many bytes (a slow server,"
+    " or other jobs)",
     section="The storage was slow",
     mechanism="A rank, a node or a target is slow.",
     condition=(
@@ -303,7 +303,7 @@ def _again(case: Case, chosen: Flags, what: str, over: float) -> str:
     """Return what is read or written again, `over` times, and by whom."""
     way, at = case.files.direction, case.at(chosen)
     if what == _FILLED:
-        return f"writes{at} of everything twice: one rank writes fill values, and data replace them"
+        return f"writes{at} of everything twice, as one rank writes fill values, and data replace them"
     if what == _SHIFTED:
         return f"{way}s{at} of data that a library moves again and again, as if a header grows"
     if what.startswith("HDF5"):
@@ -766,7 +766,7 @@ def dominant_file(case: Case) -> Finding | None:
         confidence="medium",
         reason="the log has the times of the files, but no counter explains the time of this file",
         evidence=[
-            *case.evidence(f"share of the file in the {case.of_time}", share, "share"),
+            *case.evidence(f"share of the file in the {case.of_time}", case.exclusive[row] / case.time, "share"),
             *case.evidence("bytes of the file", float(case.files["{bytes}"][row]), "B"),
             *case.evidence("share of the file in the job's bytes", part, "share"),
             *case.evidence("processes that access the file", float(case.files["ranks"][row]), "count"),

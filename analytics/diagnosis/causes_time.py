@@ -252,7 +252,7 @@ def late_rank(case: Case) -> Finding | None:
                     if to_open
                     else []
                 ),
-                *case.evidence("time of an average rank in these calls", inside, "s"),
+                *case.evidence("time of an average rank in the collective calls", inside, "s"),
                 *case.evidence("time in which any rank is in a request of POSIX", row.wall, "s"),
             ],
             advice=[say.come_together(row.late_rank)],
@@ -338,7 +338,7 @@ def _early_to_open(case: Case) -> Finding | None:
             ),
             evidence=[
                 *case.evidence("time of the late rank in MPI-IO calls", least, "s"),
-                *case.evidence("time of the slowest rank in these calls", most, "s"),
+                *case.evidence("time of the slowest rank in MPI-IO calls", most, "s"),
                 *case.evidence("time of an average rank in opening and closing", float(case.opening[place]), "s"),
                 *case.evidence("time of an average rank in the calls of POSIX below", float(meta[place]), "s"),
             ],
@@ -385,8 +385,8 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
             ),
             evidence=[
                 *case.evidence(f"time of the late rank in {calls.within} calls", least, "s"),
-                *case.evidence("time of an average rank in these calls", mean, "s"),
-                *case.evidence("time of the slowest rank in these calls", most, "s"),
+                *case.evidence(f"time of an average rank in {calls.within} calls", mean, "s"),
+                *case.evidence(f"time of the slowest rank in {calls.within} calls", most, "s"),
                 *case.evidence("time of the slowest rank in requests", float(requests[place]), "s"),
             ],
             advice=[say.come_together(calls.first)],
@@ -511,10 +511,7 @@ EXCHANGE = Cause(
     name="exchange",
     rule=exchange,
     cells=Cells(("exchange", "waiting"), ("MPI-IO",)),
-    phrase=(
-        "collective {way}s{at} in which no rank accessed the file system: ranks exchanged data, or waited for a late"
-        " rank"
-    ),
+    phrase="exchange of data between ranks, or waits for a late rank, in collective {way}s{at}",
     section="Ranks wait for one another",
     time_is="the time without requests",
     mechanism="Ranks exchange data, or wait for a late rank.",

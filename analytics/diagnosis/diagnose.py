@@ -19,7 +19,7 @@ Source: IOMiner, Sections II-D and III-F.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +55,8 @@ _MODULES = (
     ("MPI-IO", ("collective", "no_collective"), "whether collective calls were used"),
     ("LUSTRE", ("osts", "processes_per_ost", "slow_ost"), "OSTs, contention, slow OSTs"),
 )
+#: Why a rank's calls may take longer than the critical time.
+_ALL_CALLS = "whole calls, on all files"
 #: Modules whose bytes are not among those of POSIX, and are counted by the connector where it can.
 _UNCOUNTED = ("DFS", "DAOS")
 #: Factor -> (limit's name, words before its value, unit). What is no fault by itself is not here: one file alone,
@@ -150,7 +152,7 @@ def _of_case(who: str, direction: Direction, case: Case, jobs: pa.Table) -> Diag
         facts=_facts(case),
         critical_files=_critical(case),
         findings=found,
-        notes=[*seen, *_notes(case)],
+        notes=[*seen, *_notes(case, {each.cause for each in found})],
         unknown=_unknown(case, jobs),
         not_low=_not_low(case),
         trivial=_trivial(case),
@@ -263,10 +265,10 @@ def _facts(case: Case) -> list[Evidence]:
         ),
         *(
             case.evidence(f"{case.of_time} ({case.time_meant})", case.time, "s")
-            if not case.of_time.startswith("critical")
+            if case.of_time != "critical time"
             else []
         ),
-        *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
+        *(case.evidence(f"{case.of_calling} ({_ALL_CALLS})", case.calling, "s") if case.calling > case.time else []),
         *(
             case.evidence(f"bandwidth over the {case.of_calling}, each byte counted once", case.of_distinct, "B/s")
             if case.of_distinct < case.bandwidth
@@ -293,22 +295,24 @@ def _not_low(case: Case) -> str:
         return ""
     here, bound = (worded(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
     of = " of distinct bytes" if here != worded(case.value(case.bandwidth), "B/s") else ""
-    moved = f"all ranks together moved {here}{of} over the {case.of_calling}"
-    return f"the bandwidth is not low: {moved} (low: below {bound}; option --low-bandwidth)"
+    moved, time = worded(case.value(case.of_distinct * case.calling), "B"), worded(case.value(case.calling), "s")
+    done = f"{'wrote' if case.write else 'read'} {moved}{of} in {time} ({case.of_calling})"
+    return f"the bandwidth is not low: all ranks together {done}, {here} (low: below {bound}; option --low-bandwidth)"
 
 
 def _trivial(case: Case) -> str:
     if not case.trivial:
         return ""
-    if case.in_all_calls < case.io_time:
+    way, what, spent = case.files.direction, f"the {case.of_calling}", case.io_time
+    if case.in_all_calls < spent:
         what, spent = "the sum of the times of all ranks in I/O calls", case.in_all_calls
-    else:
-        what, spent = f"the {case.of_calling}", case.io_time
-        if spent > case.calling:
-            what = f"the longest time of a rank in opens and closes, or in {case.files.direction}s and syncs,"
+    elif spent > case.calling:
+        of = f"{way}s and syncs" if case.busiest(way, "sync") >= spent else "opens, closes, stat calls and seeks"
+        what = f"the time of the slowest rank in {of}"
     share, time = worded(case.value(spent / case.run_time), "share"), worded(case.value(spent), "s")
     if case.activity is not None and case.activity.lost:
-        return f"by the records that are left, {what} is {share} of the run time ({time}); {LOST}"
+        left = f"by the records that are left, {what} is {share} of the run time ({time})"
+        return f"{left}. {LOST[0].upper()}{LOST[1:]}"
     return f"{what} is {share} of the run time ({time}), too little to be worth tuning"
 
 
@@ -320,8 +324,8 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     if not case.fast:
         return found, []
     seen = [
-        f"{each.title} These files take {worded(each.time, 's')}"
-        f" ({'; '.join(one.text() for one in each.evidence)}). Since the bandwidth is not low, this is no cause."
+        f"{each.title} The time is {'at most ' * each.at_most}{worded(each.time, 's')}"
+        f" ({'; '.join(one.text() for one in each.evidence)}). Since the bandwidth is not low, the finding is no cause."
         for each in found
         if not each.costs
     ]
@@ -334,8 +338,18 @@ def _least(case: Case, share: float) -> str:
     return "more than 99 %" if text == "100 %" and share < 1 else f"at least {text}"
 
 
-def _notes(case: Case) -> list[str]:
-    """Return what was seen and is no cause."""
+def _idle(case: Case, outside: float) -> float:
+    """Return the share of the run time in which no rank reads or writes, at least; `outside` of all accesses to files.
+
+    MPI-IO calls begin before their accesses, and end after these: then the calls of all ranks count, as if in turn.
+    """
+    if not case.ledger.mean("read", "write", layer="MPI-IO").least > 0:
+        return outside
+    return min(outside, max(0.0, 1 - case.ledger.clock("read", "write").most / case.run_time))
+
+
+def _notes(case: Case, found: Set[str]) -> list[str]:
+    """Return what was seen and is no cause; `found`: the names of the causes."""
     notes, way, aside = [], case.files.direction, int(case.files.background().sum())
     other: Direction = "write" if way == "read" else "read"
     these, every = (" a critical file" if it else "" for it in (aside, aside or case.files.background(other).any()))
@@ -346,15 +360,17 @@ def _notes(case: Case) -> list[str]:
             " before ended: the operating system can merge such requests."
         )
     gaps, of_logs = case.per_job["gaps"], float(case.files.by_log("run_time")[0]) / (case.run_time or float("nan"))
-    idle = float(np.clip(1 - (1 - case.per_job["idle"]) * of_logs, 0, 1))
+    idle = _idle(case, float(np.clip(1 - (1 - case.per_job["idle"]) * of_logs, 0, 1)))
     if gaps >= case.limits.gaps and case.calling <= case.time:  # else it is in calls meanwhile
         notes.append(
             f"Between the first {way} and the last one, no rank {way}s{these} for {_least(case, gaps)} of the"
             f" time. So the bandwidth from the first {way} to the last is lower than the bandwidth of the {way}s."
         )
     lost = case.activity is not None and case.activity.lost
-    if idle >= case.limits.gaps and case.calling <= case.time and not lost:
-        notes.append(f"For {_least(case, idle)} of the run time, no rank reads or writes{every}.")
+    if idle >= case.limits.gaps and case.calling <= case.time and not (lost or case.trivial):
+        others = not every and case.ledger.slowest().least > (1 - idle) * case.run_time
+        beside = "; calls that neither read nor write take a part of this time" if others else ""
+        notes.append(f"For {_least(case, idle)} of the run time, no rank reads or writes{every}{beside}.")
     called = case.busiest(case.files.direction) / case.time if case.time > 0 else 0.0  # also on other files
     if case.busy < case.limits.busy and called < case.limits.busy:
         notes.append(
@@ -363,7 +379,7 @@ def _notes(case: Case) -> list[str]:
         )
     calls = [without_requests(case, place) for place in case.order]
     idle, called = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
-    if idle >= 0.2 * case.time > 0:
+    if idle >= 0.2 * case.time > 0 and not found & {"exchange", "late_rank"}:  # these have the same time
         least, source = ("", " (DXT)") if any(case.complete) else ("at least " if idle < 0.99 * called else "", "")
         notes.append(
             f"For {least}{worded(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
@@ -430,15 +446,15 @@ def _beyond(case: Case) -> list[str]:
     if case.swept - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.swept:
         values["serialised"] = float("nan")  # the others take no time, one after the other or not
     found = [
-        f"{words}: {worded(case.value(value), unit)}"
+        f"{words} ({worded(case.value(value), unit)})"
         for name, (limit, words, unit) in _BEYOND.items()
         if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)
     ]
     small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps >= case.limits.non_consecutive:
         small, jumps = case.value(small), case.value(jumps)
-        found.append(f"small requests: {worded(small, 'share')}")
-        found.append(f"requests that do not begin where the one before ended: {worded(jumps, 'share')}")
+        found.append(f"small requests ({worded(small, 'share')})")
+        found.append(f"requests that do not begin where the one before ended ({worded(jumps, 'share')})")
     return found
 
 

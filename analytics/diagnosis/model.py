@@ -227,15 +227,15 @@ class Diagnosis:
                 return f"{first.title} The cause {first.explains}.{rest}"
             return f"{NOTHING} Possible: {first.title} The cause {first.explains}.{rest}"
         if not self.critical_files:
-            return f"No file has a time of {self.direction}s, so there are no slow {self.direction}s to explain."
+            return f"The log has no times of {self.direction}s, so there are no slow {self.direction}s to explain."
         if self.trivial:
-            return f"No cause was searched for: {self.trivial}."
+            return f"No cause is reported, since {self.trivial}."
         if self.not_low:
             return f"No cause was found, since {self.not_low}."
         if self.beyond:
             text = (
-                "No cause was found: no known factor explains the time of the critical files. Means over these files"
-                f" ({'; '.join(self.beyond)}) are beyond their limits, but do not explain the time."
+                "No cause was found. Some means over the critical files are beyond their limits, but do not explain the"
+                f" time of these files: {'; '.join(self.beyond)}."
             )
         else:
             text = "No cause was found: all numbers that this analysis checks are within their limits."

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What the first sentences leave to the diagnosis: the limit of a bandwidth, and where a time is known from.
 _LIMIT = re.compile(r" \(low: below [^()]*\)")
-_TIME = re.compile(r"(?:estimated )?time in which any rank (?:reads|writes)|critical time")
+_TIME = re.compile(r"(?:estimated )?critical time(?: in which any rank (?:reads|writes))?")
 
 
 def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None) -> str:

@@ -26,10 +26,15 @@ def value_words(value: float | None, unit: str) -> str:
     return ("yes" if value else "no") if unit == "flag" else digits_text(value, 4)
 
 
+#: Factors whose numbers a report has of calls, and not of the times from the first to the last access of files: the
+#: share of each critical file, and the time in which no rank reads or writes.
+_OF_SPANS = ("dominant_file", "idle")
+
+
 def factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return (meaning, reading, writing) of each factor that is known."""
     rows = []
-    for name, one in factors().items():
+    for name, one in ((name, one) for name, one in factors().items() if name not in _OF_SPANS):
         values = [
             side["factors"].get(name) if side else None
             for side in (found["directions"].get(direction) for direction in _PAST)

@@ -91,6 +91,7 @@ _WORDS = (
         "critical time (from the first to the last access of each critical file, counted once)",
         "time in which files are accessed",
     ),
+    ("critical time in which any rank", "time in which any rank"),
     (" of critical files", " of the files that the run waits for"),
     (" on shared critical files", " on shared files"),
     ("a critical file", "a file that the run waits for"),
@@ -172,6 +173,8 @@ def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
     """Return a part of a document in words that are true where there is no Darshan log."""
     if isinstance(part, str):
         text = functools.reduce(lambda text, pair: text.replace(*pair), (("The log", "the log"), *words), part)
+        if way := re.match(r"(?:For the )?(read|write)s[:,] ", text, re.IGNORECASE):
+            text = text.replace("files are accessed", f"files are {'written' if way[1].lower() == 'write' else 'read'}")
         return re.sub(r"(^|[.!?] )the recordings", r"\1The recordings", text)
     if isinstance(part, Mapping):
         return {name: _in_words(each, words) for name, each in part.items()}
@@ -412,7 +415,7 @@ def _document(
         failures=list(spent.failures),
         failed_calls=failures.rows(seen.tallies) if seen is not None else [],
         findings=_with_gains(findings(diagnosed), documents, spent, processes, measured),
-        conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
+        conclusions=opening.conclusions(documents, spent),
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows,
         files_in_all=len(files),
@@ -500,7 +503,7 @@ def _facts(
     used = np.nansum([files[name] for name in ("opens", "bytes_read", "bytes_written")], axis=0) > 0
     names = files.table["file"].to_pylist()
     opened = sum(bool(it) and not (name or "").startswith("<STD") for name, it in zip(names, used, strict=True))
-    moved = map(float, accessed.asked_bytes(files))
+    moved, whose = map(float, accessed.asked_bytes(files)), spent.whose.removesuffix(" of ") or opening.MOST_IO
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
         *map(list, started(job["start_time"])),
@@ -509,10 +512,9 @@ def _facts(
         [
             "time in I/O",
             f"{seconds_text(spent.io_s) if spent.io is None else opening.bounds_text(spent.io)}"
-            f" ({opening.spent_text(spent)} of the run time), of"
-            f" {spent.whose.removesuffix(' of ') or opening.MOST_IO}",
+            f" ({opening.spent_text(spent)} of the run time), of {whose}",
         ],
-        ["time in opening, closing, metadata", seconds_text(spent.opening_s)],
+        ["time in opening, closing, metadata", f"{seconds_text(spent.opening_s)}, of {whose}"],
         *([["time in other calls on files", "; ".join(others)]] if others else []),
         ["read, written by the program", ", ".join(map(amount_text, moved))],
         *map(list, common_sizes(activity)),

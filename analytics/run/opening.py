@@ -281,8 +281,9 @@ def _largest(spent: Spent, took_s: float) -> str:
         return ""
     low, high = (min(each, spent.io_s) for each in (most.seconds.least, most.seconds.most))
     if spent.whose == MOST_IO:
-        return f"an average rank spent {'' if high <= 1.1 * low else 'at least '}{seconds_text(low)} in {most.words}"
-    part = _part(low, spent.io_s)
+        words = most.words.replace(" by an average rank", "")
+        return f"an average rank spent {'' if high <= 1.1 * low else 'at least '}{seconds_text(low)} in {words}"
+    part = _part(low, spent)
     return f"{part if high <= 1.1 * low else f'at least {part}'} were {most.words}"
 
 
@@ -333,18 +334,25 @@ def _moved(one: Document, spent: Spent) -> tuple[float, str, float, bool, str] |
     return (size / known[-1], f" at {amount_text(known[-1])}/s", size, low, way) if known and known[-1] > 0 else None
 
 
-def _part(took_s: float, io_s: float) -> str:
-    """Return how much of the time in I/O something took."""
-    whole = seconds_text(io_s)
+def _part(took_s: float, spent: Spent) -> str:
+    """Return how much of the time in I/O something took; a time with two bounds is no number."""
+    io_s, narrow = spent.io_s, spent.io is None or spent.io.narrow
     if took_s >= _NEARLY * io_s:
-        return f"{'nearly ' if took_s < _ALL * io_s else ''}all of these {whole}"
-    return f"{seconds_text(took_s)} of {whole}"
+        whole = f"of these {seconds_text(io_s)}" if narrow else "of the time in I/O"
+        return f"{'nearly ' if took_s < _ALL * io_s else ''}all {whole}"
+    return f"{seconds_text(took_s)} of {seconds_text(io_s) if narrow else 'the time in I/O'}"
 
 
-def _of_finding(finding: Document, io_s: float) -> str:
+def _of_finding(finding: Document, spent: Spent) -> str:
     """Return how much of the time in I/O a finding is about."""
-    took_s = min(finding["time"]["value"], io_s)
-    return f"{'up to ' if finding['at_most'] and took_s < _NEARLY * io_s else ''}{_part(took_s, io_s)}"
+    took_s = min(finding["time"]["value"], spent.io_s)
+    return f"{'up to ' if finding['at_most'] and took_s < _NEARLY * spent.io_s else ''}{_part(took_s, spent)}"
+
+
+def _and(lead: str, rest: str, spent: Spent) -> str:
+    """Return two statements as one sentence; as two, if the first one has bounds."""
+    narrow = spent.io is None or spent.io.narrow
+    return f"{lead}; {rest}" if narrow else f"{lead}. {rest[0].upper()}{rest[1:]}"
 
 
 def _up_to(finding: Document, took_s: float) -> str:
@@ -408,32 +416,44 @@ def _of_time(diagnosed: Sequence[Document], spent: Spent, *, whole: bool) -> str
     if io_s < TRIVIAL * run_s:
         return _of_little(spent, who, lead, of, known=known)
     if spent.unfinished.longest_s >= MOST * io_s:
-        took = _part(min(spent.unfinished.longest_s, io_s), io_s)
-        return f"{lead_of}; {took} were in {spent.unfinished.longest}, which had not ended."
+        took = _part(min(spent.unfinished.longest_s, io_s), spent)
+        return _and(lead_of, f"{took} were in {spent.unfinished.longest}, which had not ended.", spent)
     first = leading(diagnosed, spent)
     if (others := leading_others(diagnosed, spent)) is not None:
-        ranks = f" {others.ranks}." if others.ranks else ""
-        return f"{lead_of}; {_part(min(others.seconds, io_s), io_s)} were {others.words}.{ranks}"
+        return _and(lead_of, _of_others(others, spent), spent)
     if first is None and _opened(spent):
-        return (
-            f"{lead_of}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
-            " read nor write."
+        took = _part(spent.opening_s, spent)
+        return _and(
+            lead_of, f"{took} were opening and closing files, and other calls that neither read nor write.", spent
         )
     if first is None:
         unless = UNLESS if spent.logged and io_s < _FEW * run_s else ""
-        return f"{lead} ({of}); {_without_cause(diagnosed, spent, known=known)}{unless}."
-    part, words = _of_finding(first[0], io_s), first[0]["what"]
+        return _and(lead_of, f"{_without_cause(diagnosed, spent, known=known)}{unless}.", spent)
+    part, words = _of_finding(first[0], spent), first[0]["what"]
     took_s = min(first[0]["time"]["value"], io_s)
-    largest = f"; {found}" if took_s < MOST * io_s and (found := _largest(spent, took_s)) else ""
+    largest = _largest(spent, took_s) if took_s < MOST * io_s else ""
+    lead_of = _and(lead_of, largest, spent) if largest else lead_of
     if first[0]["confidence"] == "high" and whole:
-        unknown = causes.named(first[0]["cause"]).not_shown
-        part = f". A sure cause explains {_up_to(first[0], took_s)}: {words}" if largest else f"; {part} were {words}"
-        longer = _longer(diagnosed, first[0], io_s) if largest else ""
-        text = f"{lead_of}{largest}{part}.{longer}{f' {unknown}' if unknown else ''}"
-        return text if narrow else text.replace(f" of {seconds_text(io_s)} were", " of this time were")
-    waited = f" {_waited(spent)}; time in I/O may include this wait."
-    cpu = waited if spent.no_cpu else ""
-    return f"{lead} ({of}){largest}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
+        unknown = f" {text}" if (text := causes.named(first[0]["cause"]).not_shown) else ""
+        if not largest:
+            return _and(lead_of, f"{part} were {words}.{unknown}", spent)
+        sure = f"A sure cause explains {_up_to(first[0], took_s)}: {words}."
+        return f"{lead_of}. {sure}{_longer(diagnosed, first[0], io_s)}{unknown}"
+    cpu = f" {_waited(spent)}; time in I/O may include this wait." if spent.no_cpu else ""
+    return f"{lead_of}. No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
+
+
+def _of_others(others: Others, spent: Spent) -> str:
+    """Return how much of the time in I/O calls took that neither read nor write, and how long each rank was in them."""
+    ranks = f" {others.ranks}." if others.ranks else ""
+    return f"{_part(min(others.seconds, spent.io_s), spent)} were {others.words}.{ranks}"
+
+
+def conclusions(diagnosed: Sequence[Document], spent: Spent) -> list[str]:
+    """Return those of both directions, after the calls that the first sentence names instead of reads and writes."""
+    others = None if spent.io_s < TRIVIAL * spent.run_s else leading_others(diagnosed, spent)
+    first = [] if others is None else [f"Other calls: {_of_others(others, spent)}"]
+    return [*first, *(f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in diagnosed)]
 
 
 def _of_little(spent: Spent, who: str, lead: str, of: str, *, known: bool) -> str:

@@ -62,7 +62,7 @@ _FILES: tuple[_Column, ...] = (
     ("arrays, by its views", "arrays", None),
     ("opens, of all ranks", "opens", _count),
     ("time of a rank, on average", "time_s", seconds_text),
-    ("time in opening, closing, metadata", "opening_s", seconds_text),
+    ("time of a rank in opening, closing, metadata, on average", "opening_s", seconds_text),
 )
 _METHODS: tuple[_Column, ...] = (
     ("file", "file", None),

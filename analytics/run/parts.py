@@ -136,10 +136,10 @@ class Machine:
         if not self.loaded:
             return []
         return [
-            f"The CPUs were overloaded: on average, a rank waited for a CPU for {seconds_text(self.waited_s)} of the"
-            f" {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize ({100 * self.share:.0f} %), because more"
-            " processes were ready to run than cores were free. Times of calls may include this wait. A"
-            " finding has low confidence if nothing but times shows it, and the wait is half of the time or more."
+            "The CPUs were overloaded: more processes were ready to run than cores were free. On average, a rank"
+            f" waited for a CPU for {seconds_text(self.waited_s)} of the {seconds_text(self.wall_s)} from MPI_Init to"
+            f" MPI_Finalize ({100 * self.share:.0f} %). Times of calls may include the wait. If only times show a"
+            " finding, and each rank waited for half of the finding's time or more, the finding has low confidence."
         ]
 
     def facts(self) -> list[list[str]]:

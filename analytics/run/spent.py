@@ -93,7 +93,8 @@ def spent_of(ledger: Ledger, files: Files) -> opening.Spent:
     names = dict(zip(numbers_of(files).tolist(), files.table["file"].to_pylist(), strict=True)) if len(files) else {}
     if ledger.partial:  # the source lacks records: "at least"
         time = Interval(time.least, time.least)
-    opening_s = float(ledger.opening()[int(np.argmax(ledger.ranks().least))])
+    each = ledger.opening()
+    opening_s = float(each.mean() if whose == opening.AVERAGE else each[int(np.argmax(ledger.ranks().least))])
     return opening.Spent(
         io_s=time.middle,
         opening_s=min(opening_s, time.middle),

@@ -221,16 +221,18 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
     ("conclusion", "first"),
     [
         (
-            "It is slow. The cause explains 5.02 s (100 % of the time in which any rank reads; 42 % of the run time).",
+            "It is slow. The cause explains 5.02 s (100 % of the critical time in which any rank reads; 42 % of the"
+            " run time).",
             "It is slow. The cause explains 5.02 s (100 % of the time in I/O; 42 % of the run time).",
         ),
         (
-            "No cause was found, since the bandwidth is not low: all ranks together moved 4 GB/s over the critical time"
-            " (low: below 1 GB/s; option --low-bandwidth).",
-            "No cause was found, since the bandwidth is not low: all ranks together moved 4 GB/s over the time in I/O.",
+            "No cause was found, since the bandwidth is not low: all ranks together wrote 8 GB in 2 s (critical time),"
+            " 4 GB/s (low: below 1 GB/s; option --low-bandwidth).",
+            "No cause was found, since the bandwidth is not low: all ranks together wrote 8 GB in 2 s (time in I/O),"
+            " 4 GB/s.",
         ),
         (
-            "The cause explains 90 % of the estimated time in which any rank writes.",
+            "The cause explains 90 % of the estimated critical time in which any rank writes.",
             "The cause explains 90 % of the time in I/O.",
         ),
         (

@@ -183,7 +183,7 @@ def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> Non
     little = file(0, 0.1, **{**FOUR, "bytes_written": 1 << 20, "write_time": 0.05})
     assert told(little).conclusion.endswith("of the run time (100 ms), too little to be worth tuning.")
     found = told(little, activity=Activity("", 4, 12.0, full=True))
-    assert "by the records that are left, the critical time" in found.conclusion
+    assert found.conclusion.startswith("No cause is reported, since by the records that are left, the critical time")
     assert "worth tuning" not in found.conclusion
 
 
@@ -257,7 +257,7 @@ def test_collective_calls_that_exchange_or_wait() -> None:
     row |= fields("slowest_rank_time=0.6")
     found = told(row, activity=calls(row, 9.5, 9.0))
     assert causes(found)["exchange"] == "medium"
-    assert any("For at least 78 % of the time in collective calls no rank" in note for note in found.notes)
+    assert not any("collective calls" in note for note in found.notes), "the finding has this time"
     assert "exchange" not in causes(told(row, activity=calls(row, 4.0, 3.0)))
     beside = in_mpi(Activity("", 4, 12.0), row, read=(9.0, 9.0), write=(9.0, 9.5))  # reads, most of them in requests
     assert "exchange" not in causes(told(row, activity=beside))
@@ -639,7 +639,7 @@ def test_what_a_log_has_of_hdf5() -> None:
 
 @pytest.mark.parametrize(
     ("end", "words"),
-    [(20 << 20, "; the ranks read 105 MB from 21 MB of the file, each byte 5 times"), (90 << 20, "")],
+    [(20 << 20, " The ranks read 105 MB from 21 MB of the file: each byte 5 times."), (90 << 20, "")],
     ids=["again and again", "hardly"],
 )
 def test_random_reads_of_a_part_of_the_file_again(end: int, words: str) -> None:
@@ -647,7 +647,8 @@ def test_random_reads_of_a_part_of_the_file_again(end: int, words: str) -> None:
     row |= fields(f"reads=25600 bytes_read={100 << 20} read_size_1k_10k=25600 seq_reads=12800 slowest_rank_time=9.5")
     row |= fields("read_time=36.0 mpiio_coll_reads=None mpiio_indep_reads=None")
     (one,) = (each for each in told(row, "read").findings if each.cause == "small_requests")
-    assert one.what == f"4,096 B reads at random places from `out.0`{words}"
+    assert one.what == "4,096 B reads at random places from `out.0`"
+    assert one.title == f"{one.what}.{words}"
     assert one.advice[0].text.startswith("Keep in memory the data that a rank needs again.") == bool(words)
 
 

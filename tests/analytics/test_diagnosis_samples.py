@@ -50,7 +50,7 @@ def test_the_headline_is_about_the_first_finding(row: dict[str, Any]) -> None:
             "were writes to `data` by the slowest rank for longer than by an average rank, with 3.1 times the bytes",
         ),
         ("small_rounds-4-1-slow", "were collective writes to `data` carried out in rounds of 16,384 B"),
-        ("fill_values-4-1-slow", "were writes to `data` of everything twice: one rank writes fill values, and data"),
+        ("fill_values-4-1-slow", "were writes to `data` of everything twice, as one rank writes fill values, and data"),
         ("files_beside-4-1-plain", "were opens of 201 files such as `beside.0.49` (12,001 opens by an average rank)."),
         ("two_sizes-4-1-plain", "were 300 B writes at scattered offsets between larger writes to `data`."),
         ("two_tables-4-1-plain", "were 1,024 B and 2,048 B writes at scattered offsets to `data`."),
@@ -75,7 +75,7 @@ def test_the_headline_names_what_a_program_does(log: str, words: str) -> None:
             "were 4 B and 8 B writes, which go back to overwrite a few bytes (a header, for example), between larger"
             " writes to `traj_1.trj` and 3 more files.",
         ),
-        ("climate", "reads and writes of `mean.dat` in turn: the program reads each block before"),
+        ("climate", "reads and writes of `mean.dat` in turn, as the program reads each block before"),
     ],
 )
 def test_the_headline_names_what_a_stranger_s_program_does(log: str, words: str) -> None:

@@ -318,7 +318,7 @@ def test_report_and_analyze_begin_with_the_same_sentence(folder: str, name: str,
     assert made.exit_code == 0 and made.output.strip().endswith(sentence)
     assert re.match(
         r"(By the calls in the log, |The log gives two bounds: )?((.* of )?your program|the rank with most time in I/O)"
-        r" spent (at least )?[\d.]+ % of its time",
+        r" spent (at least |between [\d.]+ % and )?[\d.]+ % of its time",
         sentence,
         re.I,
     )

@@ -21,7 +21,7 @@ from support.quiet_rows import JOB, fields, file
 SAMPLES = pathlib.Path(__file__).parent.parent / "samples"
 LOGS = sorted([*(SAMPLES / "diagnosis").glob("*.darshan"), *(SAMPLES / "times").glob("*.darshan")])
 _OF_A_RANK = re.compile(
-    r"longest time|of (a|the slowest|the fastest|an average|the late|that|each other) (rank|process)\b"
+    r"longest time|of (a|the slowest|the fastest|an average|the late|each other) (rank|process)\b|of rank \d+ in calls"
 )
 
 
@@ -56,9 +56,56 @@ def test_the_reads_of_a_read_modify_write_take_no_longer_than_any_rank_reads() -
     found = told(darshan_rows.shared_data("known_truth", "read_modify_write-4-dxt.darshan"))
     (reads,) = (each for each in found["diagnosis"] if each["direction"] == "read")
     (any_rank,) = (
-        each["value"] for each in reads["facts"] if each["meaning"].startswith("time in which any rank reads (")
+        each["value"]
+        for each in reads["facts"]
+        if each["meaning"].startswith("critical time in which any rank reads (")
     )
     assert reads["findings"][0]["time"]["value"] <= any_rank
+
+
+def test_no_rank_reads_while_none_does() -> None:
+    """A rank was in MPI-IO writes for 108 of 236 ms; no file was accessed for 59 % of them, and "no rank writes"."""
+    known = [
+        darshan_rows.shared_data("known_truth", f"{name}-4.darshan") for name in ("read_modify_write", "one_writer")
+    ]
+    for log in [*LOGS, *known]:
+        ledger = of_log(log)
+        used = ledger.slowest("read", "write").least / ledger.run_s
+        for note in (each for one in told(log)["diagnosis"] for each in one["notes"]):
+            if found := re.match(r"For (?:at least|more than) ([\d.]+) % of the run time, no rank reads or", note):
+                assert float(found[1]) <= 100.5 - 100 * used, (log.name, note, used)
+
+
+def test_a_bandwidth_is_that_of_its_bytes_and_its_time() -> None:
+    """Beside the rate stood the time of other calls."""
+    words, seen = r"together (?:wrote|read) ([\d.]+) ([kMGT]?)B.* in ([\d.]+) (m?)s \(.*?\), ([\d.]+) ([kMGT]?)B/s", 0
+    for log in LOGS:
+        for one in told(log)["diagnosis"]:
+            if found := re.search(words, one["conclusion"]):
+                size, kilo, time, milli, rate, of = found.groups()
+                moved, moves = (
+                    float(each) * 1000.0 ** " kMGT".index(it or " ") for each, it in ((size, kilo), (rate, of))
+                )
+                seen += 1
+                assert moved / (float(time) / (1000 if milli else 1)) == pytest.approx(moves, rel=0.02), log.name
+    assert seen >= 5
+
+
+def test_no_bandwidth_is_faster_than_the_calls_of_a_rank() -> None:
+    """Critical files were read for 1.4 s, and all files by one process for 4 s: 5.5 GB "at 3.83 GB/s"."""
+    for log in [*LOGS, darshan_rows.shared_data("strangers", "dlio-reader-1.darshan")]:
+        ledger = of_log(log)
+        for one in told(log)["diagnosis"]:
+            moved, slowest = one["facts"][0]["value"], ledger.slowest(one["direction"])
+            rates = [each["value"] for each in one["facts"] if each["meaning"].startswith("bandwidth over")]
+            if slowest.narrow and slowest.least > 0 and moved > 0:
+                assert max(rates, default=0.0) <= 1.15 * moved / slowest.least, (log.name, one["direction"])
+
+
+def test_a_sentence_has_one_colon() -> None:
+    for log in LOGS:
+        for sentence in re.split(r"(?<=[.;]) ", told(log)["sentence"]):
+            assert sentence.count(": ") <= 1, (log.name, sentence)
 
 
 def test_what_no_log_shows_exactly_is_a_bound() -> None:

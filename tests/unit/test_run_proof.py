@@ -115,7 +115,7 @@ def test_the_first_sentence_names_the_rank_of_its_time() -> None:
     assert slow.startswith("Rank 3 of your program spent 90 % of its time in I/O (9 s of 10 s; an average rank: 20 %);")
     wide = said([], 3.0, 10.0, whose="an average rank of ", io=Interval(2.0, 4.0))
     assert wide.startswith(
-        "An average rank of your program spent between 20 % and 40 % of its time in I/O (between 2 s and 4 s of 10 s);"
+        "An average rank of your program spent between 20 % and 40 % of its time in I/O (between 2 s and 4 s of 10 s)."
     )
     assert said([], 3.0, 10.0, io=Interval(2.9, 3.1)).startswith("Your program spent 30 % of its time in I/O (3 s of")
 
