@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from differential.compare import Comparison
-from differential.simulate import Case
+from differential.simulate import Simulation
+from differential.state import ACCESS, Case
 from support.hosts import Cluster
 from support.launch import OTHER_LAUNCHER, Launch, LaunchError, python_run, started_once_more
 
@@ -212,6 +213,20 @@ def judge_raw(cases: list[Case], seen: Seen, fatal: list[Line]) -> list[Line]:
                 }
             )
     return lines
+
+
+def ready(cases: list[Case], setting: Setting) -> list[Case]:
+    """Add to cases what the workers must know and only the model can tell: the reads that meet the end of a file."""
+    for case in cases:
+        if setting.owned is not None:
+            case["owned"] = sorted(setting.owned)
+        short, simulation = [], Simulation(case)
+        for index, op in enumerate(case["ops"]):
+            expected = simulation.step(index, op)
+            if op["op"] in ACCESS and any(e and e.nbytes < e.requested for e in expected):
+                short.append(index)
+        case["hazards"] = short
+    return cases
 
 
 def launch(cases: list[Case], ranks: int, setting: Setting) -> list[Line]:

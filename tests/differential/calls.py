@@ -352,7 +352,8 @@ class Rank:
         bottom, large = op["bottom"][rank], is_large(op, rank)
         if FAMILY == "openmpi" and not self.managed[index] and not len(memory.offsets):
             datatype, count, bottom = MPI.BYTE, 0, False  # OMPIO divides by the size of the type
-        buffer: Any = MPI.buffer.fromaddress(address, max(memory.hi, 1))
+        null = not len(memory.offsets) and not bottom and (self.case["seed"] + index + rank) % 2
+        buffer: Any = MPI.buffer.fromaddress(0, 0) if null else MPI.buffer.fromaddress(address, max(memory.hi, 1))
         if bottom:
             free = datatype.Create_hindexed([count], [address]) if large else classic.hindexed(count, address, datatype)
             free.Commit()

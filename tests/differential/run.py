@@ -24,17 +24,24 @@ from dataclasses import dataclass, field, replace
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 
-from differential import generate, shrink, simulate
-from differential.arms import Line, Seen, Setting, judge_raw, launch, raw
+from differential import generate, shrink, text
+from differential.arms import Line, Seen, Setting, judge_raw, launch, raw, ready
 from differential.features import features
 from differential.ownership import may_be_native, missing_calls
-from differential.state import ACCESS, Case
+from differential.state import Case
+from differential.variants import (
+    DELEGATE_HINTS,
+    VARIANTS,
+    delegate_hints,
+    first_byte,
+    is_native_data,
+    run_under,
+    stored_as_several,
+)
 from support import hosts, mounts
 from support.launch import MEMORY, library_version, mpi_family, started_once_more
 
 REFUSED = "refuses a legal view"
-#: Delegates with little memory and small pages: what the cases move does not fit.
-DELEGATE_HINTS = "mpiox_delegate_mode=thread:mpiox_delegate_page=4k:mpiox_delegate_cache=512k:mpiox_delegate_bypass=16k"
 #: Cases from which on launches are long: under load, starting one takes as long as 25 cases.
 MANY = 1_000
 FATAL = ("crash", "hang")  # views go to the MPI library too, so it can end any case
@@ -57,19 +64,6 @@ class Report:
     elapsed_s: dict[str, float] = field(default_factory=lambda: collections.defaultdict(float))
 
 
-def delegate_hints(delegates: int, more: str = DELEGATE_HINTS) -> str:
-    """Return MPIOX_HINTS for a run through delegates."""
-    return f"*:mpiox_delegates={delegates}:{more}"
-
-
-def stored_as_several(setting: Setting, count: int, unit: int) -> Setting:
-    """Return the setting with files that ours stores as so many subfiles."""
-    env = dict(setting.env)
-    own = f"mpiox_subfiles={count}:mpiox_subfile_unit={unit}"
-    env["MPIOX_HINTS"] = f"{env['MPIOX_HINTS']}:{own}" if "MPIOX_HINTS" in env else f"*:{own}"
-    return replace(setting, env=tuple(env.items()), subfiles=(count, unit))
-
-
 @contextlib.contextmanager
 def mounted(setting: Setting) -> Iterator[Setting]:
     """Give the block the setting with all files in one folder, which is mounted; raises as mounts.mount."""
@@ -79,11 +73,6 @@ def mounted(setting: Setting) -> Iterator[Setting]:
         mounts.mounted(pathlib.Path(files), pathlib.Path(at)),
     ):
         yield replace(setting, parent=files, shown=at)
-
-
-def is_native_data(case: Case) -> bool:
-    """Tell whether a case has no other data representation than native, which subfiles do not have either."""
-    return all(op.get("rep", "native") == "native" for op in case["ops"])
 
 
 def native_lines(case: Case, setting: Setting, *, hinted: bool) -> list[Line]:
@@ -165,20 +154,6 @@ def chunks(seeds: list[int], most: int) -> dict[int, list[list[int]]]:
     for seed in seeds:
         groups[generate.ranks_of(seed)].append(seed)
     return {ranks: [group[i : i + most] for i in range(0, len(group), most)] for ranks, group in sorted(groups.items())}
-
-
-def ready(cases: list[Case], setting: Setting) -> list[Case]:
-    """Add to cases what the workers must know and only the model can tell: the reads that meet the end of a file."""
-    for case in cases:
-        if setting.owned is not None:
-            case["owned"] = sorted(setting.owned)
-        short, simulation = [], simulate.Simulation(case)
-        for index, op in enumerate(case["ops"]):
-            expected = simulation.step(index, op)
-            if op["op"] in ACCESS and any(e and e.nbytes < e.requested for e in expected):
-                short.append(index)
-        case["hazards"] = short
-    return cases
 
 
 def run(
@@ -265,7 +240,7 @@ def kinds(problems: dict[int, list[str]]) -> dict[str, list[int]]:
     """Return kind of problem -> seeds."""
     found: dict[str, list[int]] = collections.defaultdict(list)
     for seed, texts in problems.items():
-        for kind in sorted({text.split(":", 1)[0] for text in texts}):
+        for kind in sorted({problem.split(":", 1)[0] for problem in texts}):
             found[kind].append(seed)
     return found
 
@@ -327,7 +302,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=2000, help="number of random cases")
     parser.add_argument("--seed", type=int, default=1, help="first seed; the cases have the seeds SEED, SEED+1, ...")
     parser.add_argument("--case", type=int, action="append", help="run the case of this seed only (may be repeated)")
-    parser.add_argument("--file", help="run the cases described in this file, one JSON line each, in one launch")
+    parser.add_argument("--file", help="run the cases of this file, a line each or .case, in one launch")
+    parser.add_argument(
+        "--text", metavar="CASE", help="run a case natively, with the library, through delegates: FILE:NAME"
+    )
+    parser.add_argument("--last", action="store_true", help="as --text, the case that failed last in test_cases.py")
+    parser.add_argument("--variant", action="append", default=[], choices=VARIANTS, help="with --text: also run it so")
     parser.add_argument(
         "--only", type=generate.families_of, help=f"programs of these families: {','.join(generate.FAMILIES)}"
     )
@@ -362,19 +342,52 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--features", action="store_true", help="print how many cases used which feature")
     parser.add_argument("--verbose", action="store_true", help="print how native differs from the model, too")
     parser.add_argument("--plain", action="store_true", help="buffers of plain bytes in place of memory types")
-    parser.add_argument("--describe", action="store_true", help="print the cases as JSON instead of running them")
+    parser.add_argument("--describe", action="store_true", help="print the cases as text instead of running them")
     parser.add_argument("--shuffle", action="store_true", help="short launches of all rank counts in turn")
     return parser.parse_args()
 
 
+def listed(path: str) -> list[Case]:
+    """Return the cases of a file: ``.case``, or a line each, as text or as JSON."""
+    if path.endswith(".case"):
+        return [entry.case | {"id": i} for i, entry in enumerate(text.read_file(pathlib.Path(path)))]
+    lines = [line for line in pathlib.Path(path).read_text("utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line) if line[0] == "{" else text.read(line, path, number).case | {"id": number}
+        for number, line in enumerate(lines, 1)
+    ]
+
+
 def run_listed(path: str, setting: Setting) -> int:
     """Run the cases of a file; the exit status."""
-    listed = [json.loads(text) for text in pathlib.Path(path).read_text("utf-8").splitlines() if text.strip()]
-    bad = False
-    for line in launch(ready(listed, setting), max(case["ranks"] for case in listed), setting):
+    cases, bad = listed(path), False
+    for line in launch(ready(cases, setting), max(case["ranks"] for case in cases), setting):
         print(json.dumps(line, indent=1))
         bad = bad or (line["arm"] == "ours" and bool(line["problems"]))
     return int(bad)
+
+
+def entry_of(words: str) -> text.Entry:
+    """Return the entry that ``--text`` names: the text of a case, or FILE:NAME."""
+    file, _, name = words.partition(":")
+    if not file.endswith(".case"):
+        return text.read(words)
+    path = pathlib.Path(file) if pathlib.Path(file).exists() else text.FOLDER / file
+    found = [entry for entry in text.read_file(path) if entry.name == name.strip()]
+    if not found:
+        raise text.CaseError(f"{path}: no case has the name {name.strip()!r}")
+    return found[0]
+
+
+def run_text(words: str, variants: list[str]) -> int:
+    """Run one case under variants and print for each how it ended; the exit status."""
+    entry = entry_of(words)
+    names = list(dict.fromkeys(["native", "default", "delegates", *variants]))
+    results = run_under([entry], names).problems
+    for name in names:
+        problems = results.get((entry.name, name), ["does not run there"])
+        print(f"{name}: {first_byte(problems[0]) if problems else 'ok'}")
+    return int(any(results.get((entry.name, name)) for name in names if VARIANTS[name].arm == "ours"))
 
 
 def main() -> int:
@@ -383,6 +396,12 @@ def main() -> int:
     if mpi_family() is None:
         print("this environment has no working MPI", file=sys.stderr)
         return 2
+    if options.text or options.last:
+        try:
+            return run_text(*((options.text, options.variant) if options.text else text.last_failed()))
+        except text.CaseError as error:
+            print(error, file=sys.stderr)
+            return 2
     where = Setting(arms=(), parent=options.folder)
     if not options.hosts:
         with mounted(where) if options.subfiles else contextlib.nullcontext(where) as place:
@@ -396,7 +415,9 @@ def main() -> int:
 def carry_out(options: argparse.Namespace, where: Setting) -> int:
     """Run what the command line asks for, where it says; the exit status."""
     arms = ("native",) if options.native_only else ("ours",) if options.no_native else ("ours", "native")
-    env = (("MPIOX_RANKS_PER_NODE", str(options.ranks_per_node)),) if options.ranks_per_node else ()
+    env: tuple[tuple[str, str], ...] = (
+        (("MPIOX_RANKS_PER_NODE", str(options.ranks_per_node)),) if options.ranks_per_node else ()
+    )
     if options.delegates:
         env += (("MPIOX_HINTS", delegate_hints(options.delegates, options.delegate_hints)),)
     setting = replace(where, arms=arms, limit_s=options.limit, env=env, owned=options.owned)
@@ -411,7 +432,7 @@ def carry_out(options: argparse.Namespace, where: Setting) -> int:
         seeds = [seed for seed in seeds if generate.ranks_of(seed) == options.ranks]
     if options.describe:
         for seed in seeds:
-            print(json.dumps(generate.generate(seed, options.only, strict=options.strict)))
+            print(text.tell(generate.generate(seed, options.only, strict=options.strict)))
         return 0
     print(f"seeds {seeds[0]} .. {seeds[-1]}, arms {', '.join(arms)}", flush=True)
     report = run(
@@ -430,7 +451,9 @@ def carry_out(options: argparse.Namespace, where: Setting) -> int:
         for seed in sorted(failing)[:3]:
             drawn = generate.generate(seed, options.only, strict=options.strict or bool(options.share))
             small = shrink.shrink(drawn, fails_in(arms[0], setting))
-            print(f"SHRUNK {seed}: run with --file after saving this line\n{json.dumps(small)}", flush=True)
+            print(
+                f"SHRUNK {seed}: run with --text, or with --file after saving this line\n{text.tell(small)}", flush=True
+            )
     return 1 if report.failures else 0
 
 

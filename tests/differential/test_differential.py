@@ -14,6 +14,7 @@ from differential.arms import Setting
 from differential.features import features
 from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
+from differential.variants import DELEGATE_HINTS, delegate_hints, is_native_data, stored_as_several
 from support import fuzz, mounts, pretended_gpu
 from support.launch import OTHER_LAUNCHER, Launch, LostLaunch, launcher
 from support.pretended_gpu import Driver
@@ -108,7 +109,7 @@ def test_beside_native(extension: str) -> None:
 )
 def test_delegates(extension: str, more: str, cases: int) -> None:
     """Through delegates, of which some cases turn out to have none: other communicators, atomic mode, own hints."""
-    hints = run.delegate_hints(2, f"{run.DELEGATE_HINTS}:{more}")
+    hints = delegate_hints(2, f"{DELEGATE_HINTS}:{more}")
     setting = Setting(arms=("ours",), limit_s=LIMIT_S, env=(("MPIOX_HINTS", hints),))
     report = run.run(seeds_from(20_001, cases), setting, shuffle=True)
     check(report, cases)
@@ -122,14 +123,14 @@ def test_delegates(extension: str, more: str, cases: int) -> None:
     [
         (Driver.HIP, "mpiox_device_buffer=4194304", fuzz.examples(80)),
         (Driver.CUDA, "mpiox_device_buffer=97", fuzz.examples(80)),
-        (Driver.CUDA, f"mpiox_device_buffer=97:{run.DELEGATE_HINTS}:mpiox_delegate_mode=thread", fuzz.examples(80)),
+        (Driver.CUDA, f"mpiox_device_buffer=97:{DELEGATE_HINTS}:mpiox_delegate_mode=thread", fuzz.examples(80)),
         pytest.param(Driver.CUDA, "mpiox_device_buffer=97", 5_000, marks=pytest.mark.slow),
-        pytest.param(Driver.CUDA, f"{run.DELEGATE_HINTS}:mpiox_collective=cached", 5_000, marks=pytest.mark.slow),
+        pytest.param(Driver.CUDA, f"{DELEGATE_HINTS}:mpiox_collective=cached", 5_000, marks=pytest.mark.slow),
     ],
 )
 def test_memory_of_a_gpu(extension: str, driver: Driver, hints: str, cases: int) -> None:
     """Three of four buffers are in the memory of a pretended GPU."""
-    given = run.delegate_hints(2, hints) if run.DELEGATE_HINTS in hints else f"*:{hints}"
+    given = delegate_hints(2, hints) if DELEGATE_HINTS in hints else f"*:{hints}"
     env = (("MPIOX_HINTS", given), (pretended_gpu.VARIABLE, pretended_gpu.library(driver)))
     check(run.run(seeds_from(40_001, cases), Setting(arms=("ours",), limit_s=LIMIT_S, env=env), shuffle=True), cases)
 
@@ -138,9 +139,9 @@ def test_memory_of_a_gpu(extension: str, driver: Driver, hints: str, cases: int)
 @pytest.mark.parametrize(("count", "unit", "delegates"), [(4, 97, 0), (3, 4096, 2)])
 def test_subfiles(extension: str, count: int, unit: int, delegates: int) -> None:
     """Files that are stored as several are what the model says: by their format, merged, and through a mount."""
-    hints = (("MPIOX_HINTS", run.delegate_hints(delegates)),) if delegates else ()
-    setting = run.stored_as_several(Setting(arms=("ours",), limit_s=LIMIT_S, env=hints), count, unit)
-    seeds = [seed for seed in range(30_001, 30_001 + fuzz.examples(80)) if run.is_native_data(generate.generate(seed))]
+    hints = (("MPIOX_HINTS", delegate_hints(delegates)),) if delegates else ()
+    setting = stored_as_several(Setting(arms=("ours",), limit_s=LIMIT_S, env=hints), count, unit)
+    seeds = [seed for seed in range(30_001, 30_001 + fuzz.examples(80)) if is_native_data(generate.generate(seed))]
     try:
         with run.mounted(setting) as shown:
             report = run.run(seeds, shown, shuffle=True)

@@ -157,11 +157,12 @@ def read_otherwise(path: pathlib.Path, held: bytes, stats: dict[str, int]) -> li
 def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any]:
     """Run one case in one arm; what this rank saw."""
     stem = os.path.join(JOB["folder"], f"{arm}.{case.get('id', case['seed'])}")  # no name of a case before
+    several = case.get("subfiles", JOB.get("subfiles"))
     if comm.rank == 0:
         for old in pathlib.Path(JOB["folder"]).glob(f"{arm}.*"):
             subfiles.remove(old)
-        if case["initial"] >= 0 and JOB.get("subfiles"):
-            subfiles.store(pathlib.Path(f"{stem}.0"), initial_file(case).tobytes(), *JOB["subfiles"])
+        if case["initial"] >= 0 and several:
+            subfiles.store(pathlib.Path(f"{stem}.0"), initial_file(case).tobytes(), *several)
         elif case["initial"] >= 0:
             with open(f"{stem}.0", "wb") as file:
                 file.write(initial_file(case).tobytes())
@@ -190,7 +191,7 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
     elapsed_s = time.perf_counter() - started_s
     comm.Barrier()
     files = run.snapshot()
-    for name, held in (files or {}).items() if JOB.get("subfiles") else ():
+    for name, held in (files or {}).items() if several else ():
         problems += read_otherwise(pathlib.Path(run.path(name)), held, stats) if held is not None else []
     comm.Barrier()  # another rank may be the first of the next case, which removes the files
     return {
@@ -217,7 +218,12 @@ def run_cases(out: IO[str], own: IO[bytes]) -> None:
         start = {"start": case.get("id", case["seed"]), "seed": case["seed"], "arm": arm}
         out.write(json.dumps(start) + "\n")
         watchdog.enter(arm, 1.0 if arm == "ours" else 0.25)  # native ends within milliseconds or never
+        given = {name: os.environ.pop(name, None) for name in case.get("env", {})}
+        os.environ.update(case.get("env", {}))  # which the library reads when a file is opened
         seen = run_arm(case, arm, comm, watchdog)
+        for name, value in given.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
         watchdog.leave()
         pickle.dump(seen, own)
         own.flush()

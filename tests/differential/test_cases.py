@@ -1,0 +1,61 @@
+"""All cases of ``cases/*.case`` under each variant of variants.py, with the deviations declared beside them."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from differential import text, variants
+
+ENTRIES = [entry for path in sorted(text.FOLDER.glob("*.case")) for entry in text.read_file(path)]
+
+
+@functools.cache
+def results(names: tuple[str, ...]) -> variants.Results:
+    """Run all cases under variants, which share launches."""
+    return variants.run_under(ENTRIES, names)
+
+
+@pytest.fixture
+def found(request: pytest.FixtureRequest) -> variants.Results:
+    """What all tests of this run need, from the same launches."""
+    calls = [
+        item.callspec
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "found" in item.fixturenames
+    ]
+    return results(tuple(dict.fromkeys(call.params["name"] for call in calls)))
+
+
+def complaints(name: str, family: str, found: variants.Results) -> list[str]:
+    """Return which cases do not end as declared under a variant."""
+    wrong = []
+    for entry in ENTRIES:
+        problems = found.problems.get((entry.name, name))
+        if problems is None:
+            continue
+        exception = variants.declared(entry, name, family)
+        if exception and not problems:
+            wrong.append(f"{entry.where} {entry.name!r} does not deviate: remove 'except {exception.variant}'")
+        elif problems and not exception:
+            text.keep_failed(entry, name)
+            wrong.append(f"{entry.where} {entry.name!r}: {variants.first_byte(problems[0])}")
+    return wrong
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("name", variants.VARIANTS)
+def test_cases(extension: str, family: str, name: str, found: variants.Results) -> None:
+    wrong = complaints(name, family, found)
+    again = "again: python tests/differential/run.py --last"
+    assert not wrong, "\n".join([*wrong, again])
+    shows = variants.VARIANTS[name].shows
+    assert not shows or found.counts[name][shows] > 0, f"{shows} is 0: the variant is not in force"
+
+
+def test_declarations_name_variants() -> None:
+    for entry in ENTRIES:
+        for name in [*entry.only, *(each.variant for each in entry.excepted)]:
+            chosen = text.Entry(name="", case=entry.case, text="", only=(name,))
+            assert any(variants.runs_under(chosen, variant) for variant in variants.VARIANTS), (entry.where, name)

@@ -1,0 +1,151 @@
+"""The text form of a case: what is read, what is refused and where, and that nothing is lost on the way back."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from typing import Any
+
+import pytest
+
+from differential import generate, run, text, variants
+from differential.state import BYTE
+
+INT = ["named", "INT"]
+
+
+def ops_of(words: str) -> list[dict[str, Any]]:
+    return list(text.read(words).case["ops"])
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_random_cases_come_back(part: int) -> None:
+    """Each of 300 drawn cases is told as text, not as JSON; the text is read as the same case, and told the same."""
+    for seed in range(part * 30, part * 30 + 30):
+        case = generate.generate(seed, strict=seed % 3 == 0)
+        told = text.tell(case)
+        again = text.read(told).case
+        assert again == text.plain(case), seed
+        assert text.tell(again) == told
+
+
+def test_values_of_ranks() -> None:
+    """One value stands for all ranks, a list has one for each, and an expression is computed for each."""
+    for words, values in (("@8", [8] * 3), ("@0,8,rank*4", [0, 8, 8]), ("@(1<<4)-rank%2", [16, 15, 16])):
+        (op,) = ops_of(f"ranks 3 file 99 readonly | read at 4 {words}")
+        assert op == {
+            "op": "read",
+            "how": "at",
+            "count": [4] * 3,
+            "mem": [BYTE] * 3,
+            "bottom": [False] * 3,
+            "at": values,
+        }
+    (op,) = ops_of("ranks 3 file 99 readonly | read at 1,2,0 INT @0 by rank>0 large bottom [0 2]")
+    assert op["who"] == [False, True, True]
+    assert op["large"] == [True] * 3
+    assert op["bottom"] == [True, False, True]
+
+
+def test_types() -> None:
+    """A type is a tree for each rank, with lists that repeat and count."""
+    (op,) = ops_of("ranks 2 | view @rank*4 INT resized_c 0 40 indexed [2x1] [2x(i*2+rank)] INT")
+    assert op["disp"] == [0, 4]
+    assert op["ftype"][1] == ["resized_c", 0, 40, ["indexed", [1, 1], [1, 3], INT]]
+    grid = "darray 2 1 [4] [block] [default] [2] C INT"
+    (op,) = ops_of(f"ranks 2 readonly file 99 | read all 1 struct [1 2] [0 8] {{INT f90_real 6 30}}, {grid}")
+    assert op["mem"][0] == ["struct", [1, 2], [0, 8], [INT, ["f90_real", 6, 30]]]
+    assert op["mem"][1] == ["darray", 2, 1, [4], ["block"], [-49767], [2], "C", INT]
+
+
+def test_what_is_declared() -> None:
+    """Exceptions have a variant, perhaps a family, and a reason."""
+    entry = text.read("a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles")
+    assert entry.name == "a name"
+    assert entry.case["ops"] == [{"op": "sync"}]
+    assert entry.only == ("native", "subfiles")
+    assert [each.reason for each in entry.excepted] == ["not yet"] * 2
+    assert variants.declared(entry, "native", "openmpi")
+    assert not variants.declared(entry, "native", "mpich")
+    assert variants.declared(entry, "subfiles", "mpich")
+    assert [name for name in variants.VARIANTS if variants.runs_under(entry, name)] == ["native", "subfiles"]
+
+
+WRONG = {
+    "ranks 2 | writ at 8 @0": "1:11: expected a call: .* found 'writ'",
+    "ranks 2 |\n write at 8 @0,8,16": "2:17: expected one value, or one for each of 2 ranks, found ','",
+    "ranks 2 | write at 8": "1:21: expected @OFFSET with at, found 'the end'",
+    "ranks 2 | write all 8 @0": "1:25: expected no @OFFSET with all, found 'the end'",
+    "ranks 2 | write all 8 @0 | sync": "1:26: expected no @OFFSET with all, found '|'",
+    "ranks 2 | write at 8 @0,rank*y": "1:25: expected a number or an expression of rank, found 'rank.y'",
+    "ranks 2 | view @0 INT vector 3 1 INT": "1:34: expected a number .* found 'INT'",
+    "ranks 2 | view @0 LONG_INT": "1:19: expected a type: .* found 'LONG_INT'",
+    "ranks 2 | sync now": "1:16: expected the end of the call, found 'now'",
+    "ranks 2 colour blue | sync": "1:9: expected comm, .* found 'colour'",
+    "ranks two": "1:7: expected a number, found 'two'",
+    "rank 2": "1:1: expected 'ranks', found 'rank'",
+    "ranks 2 | write at 8 @0 by 2": "1:29: expected ranks below 2 before this, found 'the end'",
+    "ranks 2 | sync | except native": "1:18: expected 'except VARIANT",
+    "ranks 2 | only native | sync": "1:24: a call behind 'except' or 'only'",
+    "ranks 2 | write at 8 @0,8 | read at 8 @8,0": "1:29: no legal program: conflict without sync: read at 8 @8,0",
+    "ranks 2 | write iat 8 @0,8 as 1": "1:32: no legal program: requests are left: the end",
+    "ranks 2 | view @0 INT indexed [1 2] [0] INT": "1:11: no type or call that the model knows",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_has_a_place(words: str) -> None:
+    """File, line, column, the word there, and what was expected."""
+    with pytest.raises(text.CaseError) as caught:
+        text.read(words, "my.case")
+    assert re.match(f"my.case:{WRONG[words]}".replace("found '|'", r"found '\|'"), str(caught.value)), caught.value
+
+
+def test_a_file_of_cases(tmp_path: pathlib.Path) -> None:
+    """Entries have continuation lines and the comment above them; names occur once."""
+    path = tmp_path / "some.case"
+    path.write_text("# head\n\n# a report\n# of two lines\none: ranks 2\n  | sync\ntwo: ranks 1 | fence\n")
+    one, two = text.read_file(path)
+    assert (one.name, one.source, one.where) == ("one", "a report of two lines", "some.case:5")
+    assert (two.name, two.source, two.where) == ("two", "", "some.case:7")
+    assert run.listed(str(path)) == [one.case | {"id": 0}, two.case | {"id": 1}]
+    assert run.entry_of(f"{path}:two") == two
+    with pytest.raises(text.CaseError, match="no case has the name 'three'"):
+        run.entry_of(f"{path}:three")
+    for wrong, message in (("one: ranks 1\none: ranks 1", "2:1: the name"), ("ranks 1", "1:1: expected 'NAME")):
+        path.write_text(wrong)
+        with pytest.raises(text.CaseError, match=message):
+            text.read_file(path)
+
+
+def test_a_list_of_cases(tmp_path: pathlib.Path) -> None:
+    """Lines of one file are text or JSON."""
+    case = generate.generate(11)
+    path = tmp_path / "cases"
+    path.write_text(f"{json.dumps(case)}\n{text.tell(case)}\n")
+    first, second = run.listed(str(path))
+    assert text.plain(first) == text.plain(second)
+
+
+def test_the_case_that_failed_last(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing test leaves it for ``--last``."""
+    monkeypatch.setattr(text, "LAST", tmp_path / "build" / "last.json")
+    with pytest.raises(text.CaseError, match="no case has failed"):
+        text.last_failed()
+    text.keep_failed(text.read("one: ranks 2 |\n sync"), "direct")
+    assert text.last_failed() == ("one: ranks 2 | sync", ["direct"])
+
+
+def test_the_first_byte() -> None:
+    problem = (
+        "file: 3 of 9 bytes of file 0 differ, the first at 4, the last at 8; there are 11 12 for 21 22, 0 are a5 as"
+        " stale buffers"
+    )
+    assert variants.first_byte(problem) == "file 0: byte 4 is 0x11, expected 0x21"
+    problem = "buffer: call 1 (read at) rank 1: 8 bytes differ, the first at 64 of 136; there are 01 for 02"
+    assert (
+        variants.first_byte(problem)
+        == "call 1 (read at) rank 1, buffer with its guard zones: byte 64 is 0x01, expected 0x02"
+    )
+    assert variants.first_byte("size: file 0 has 3 bytes, expected 4") == "size: file 0 has 3 bytes, expected 4"

@@ -1,0 +1,170 @@
+"""The variants under which each case of ``cases/*.case`` runs, and one run of cases under some of them.
+
+Problem.    A new hint, or a new way to carry out a call, should meet every case at the price of one line.
+Algorithm.  A line of `VARIANTS` is a variant. The library reads its hints at each open, so that the cases of all
+            variants share a launch for each number of ranks. Native, and what a process reads when it starts, have
+            launches of their own.
+Guarantees. A case that ends its launch costs the other cases nothing (`arms.one_arm`).
+"""
+
+from __future__ import annotations
+
+import collections
+import fnmatch
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from differential.arms import Setting, launch, ready
+from differential.ownership import missing_calls
+from differential.state import Case
+from differential.text import Declared, Entry
+from support import pretended_gpu
+
+#: Delegates with little memory and small pages: what the cases move does not fit.
+DELEGATE_HINTS = "mpiox_delegate_mode=thread:mpiox_delegate_page=4k:mpiox_delegate_cache=512k:mpiox_delegate_bypass=16k"
+#: Domains and windows so small that a few bytes are several of them.
+EXCHANGED = "mpiox_exchange=two_phase:striping_unit=64:striping_factor=3:cb_buffer_size=512"
+
+
+def delegate_hints(delegates: int, more: str = DELEGATE_HINTS) -> str:
+    """Return MPIOX_HINTS for a run through delegates."""
+    return f"*:mpiox_delegates={delegates}:{more}"
+
+
+def stored_as_several(setting: Setting, count: int, unit: int) -> Setting:
+    """Return the setting with files that ours stores as so many subfiles."""
+    env = dict(setting.env)
+    own = f"mpiox_subfiles={count}:mpiox_subfile_unit={unit}"
+    env["MPIOX_HINTS"] = f"{env['MPIOX_HINTS']}:{own}" if "MPIOX_HINTS" in env else f"*:{own}"
+    return replace(setting, env=tuple(env.items()), subfiles=(count, unit))
+
+
+def is_native_data(case: Case) -> bool:
+    """Tell whether a case has no other data representation than native, which subfiles do not have either."""
+    return all(op.get("rep", "native") == "native" for op in case["ops"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One way to run a case.
+
+    Attributes
+    ----------
+    hints : for every file, NAME=VALUE with colons between them.
+    arm : "ours"; or "native": the MPI library alone.
+    delegates : I/O delegates.
+    subfiles : how many, and their unit.
+    gpu : three of four buffers are in the memory of a pretended GPU.
+    shows : a counter of the worker that is not zero if the variant is in force.
+    """
+
+    hints: str = ""
+    arm: str = "ours"
+    delegates: int = 0
+    subfiles: tuple[int, int] | None = None
+    gpu: bool = False
+    shows: str = ""
+
+    def setting(self) -> Setting:
+        """Return how a case is launched alone under this variant."""
+        hints = f"*:{self.hints}" if self.hints else ""
+        if self.delegates:
+            hints = delegate_hints(self.delegates, f"{DELEGATE_HINTS}:{self.hints}".rstrip(":"))
+        env = (("MPIOX_HINTS", hints),) if hints else ()
+        setting = Setting(arms=(self.arm,), limit_s=60.0, env=env)
+        return stored_as_several(setting, *self.subfiles) if self.subfiles else setting
+
+    def at_start(self) -> tuple[tuple[str, str], ...]:
+        """Return the variables that a process reads when it starts."""
+        return ((pretended_gpu.VARIABLE, pretended_gpu.library()),) if self.gpu else ()
+
+
+VARIANTS = {
+    "native": Variant(arm="native"),
+    "default": Variant(),
+    "direct": Variant(hints="mpiox_exchange=direct", shows="direct_calls"),
+    "even": Variant(hints=f"{EXCHANGED}:mpiox_partition=even", shows="rounds"),
+    "aligned": Variant(hints=f"{EXCHANGED}:mpiox_partition=aligned", shows="rounds"),
+    "static_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=static_cyclic", shows="rounds"),
+    "group_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=group_cyclic", shows="rounds"),
+    "transpose": Variant(hints=f"{EXCHANGED}:mpiox_partition=transpose", shows="rounds"),
+    "nodes": Variant(hints=f"{EXCHANGED}:mpiox_ranks_per_node=1", shows="messages"),
+    "synchronous": Variant(hints="mpiox_synchronous=true"),
+    "delegates": Variant(delegates=2, shows="delegated_writes"),
+    "spawn": Variant(delegates=1, hints="mpiox_delegate_mode=spawn", shows="delegated_writes"),
+    "cached": Variant(delegates=2, hints="mpiox_collective=cached", shows="delegated_writes"),
+    "subfiles": Variant(subfiles=(4, 97), shows="merge"),
+    "gpu": Variant(gpu=True, hints="mpiox_device_buffer=97"),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Results:
+    """What was found: the problems of each case under each variant, and the counters of each variant, summed."""
+
+    problems: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    counts: dict[str, collections.Counter[str]] = field(
+        default_factory=lambda: collections.defaultdict(collections.Counter)
+    )
+
+
+def runs_under(entry: Entry, name: str) -> bool:
+    """Tell whether a case runs under a variant."""
+    chosen = not entry.only or any(fnmatch.fnmatchcase(name, only) for only in entry.only)
+    return chosen and (VARIANTS[name].subfiles is None or is_native_data(entry.case))
+
+
+def declared(entry: Entry, name: str, family: str) -> Declared | None:
+    """Return the deviation that is declared for a case under a variant, if there is one."""
+    for each in entry.excepted:
+        if fnmatch.fnmatchcase(name, each.variant) and each.family in ("", family):
+            return each
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    """The cases that share launches: one for each number of ranks."""
+
+    setting: Setting
+    cases: dict[int, list[Case]] = field(default_factory=lambda: collections.defaultdict(list))
+
+
+def run_under(entries: Iterable[Entry], names: Iterable[str]) -> Results:
+    """Run cases under variants."""
+    groups: dict[tuple[str, bool], Shared] = {}
+    keys: list[tuple[str, str]] = []
+    for name in names:
+        variant, alone = VARIANTS[name], VARIANTS[name].setting()
+        start = Setting(arms=alone.arms, limit_s=alone.limit_s, env=variant.at_start())
+        group = groups.setdefault((variant.arm, variant.gpu), Shared(setting=start))
+        for entry in entries:
+            if runs_under(entry, name):
+                own = {"id": len(keys), "env": dict(alone.env)}
+                own |= {"subfiles": alone.subfiles} if alone.subfiles else {}
+                group.cases[entry.case["ranks"]].append(entry.case | own)
+                keys.append((entry.name, name))
+    results = Results()
+    for group in groups.values():
+        for ranks, cases in sorted(group.cases.items()):
+            by_id = {case["id"]: case for case in cases}
+            for line in launch(ready(cases, group.setting), ranks, group.setting):
+                problems = [*line["problems"], *line.get("notes", [])]
+                if line["arm"] == "ours" and not problems:
+                    problems += filter(None, [missing_calls(by_id[line["id"]], line["stats"])])
+                results.problems[keys[line["id"]]] = problems
+                results.counts[keys[line["id"]][1]].update(line.get("stats", {}))
+    for key in keys:
+        results.problems.setdefault(key, ["nothing was seen of the case"])
+    return results
+
+
+def first_byte(problem: str) -> str:
+    """Return a problem, shorter if it is about bytes: the first that differs, what it is and what it should be."""
+    found = re.search(r"the first at (\d+).*?there are (\w\w).*? for (\w\w)", problem, re.DOTALL)
+    if found is None:
+        return problem if len(problem) < 400 else f"{problem[:400]}…"
+    file = re.search(r"bytes of file (\w+(?:\.\d+)?)", problem)
+    place = f"file {file.group(1)}" if file else problem.split(": ")[1] + ", buffer with its guard zones"
+    return f"{place}: byte {found.group(1)} is 0x{found.group(2)}, expected 0x{found.group(3)}"
