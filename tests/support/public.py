@@ -69,12 +69,6 @@ _LIMITS = [(1 << bits) + more for bits in (31, 32) for more in (-1, 0, 1)]
 
 
 REPORTS = {
-    "ranks-without-data": Report(
-        threads=("open-mpi/ompi#7414", "open-mpi/ompi#7809", "open-mpi/ompi#11182"),
-        program="no_data",
-        ranks=16,
-        seen="16 ranks of which 8 write nothing wait for ever in MPI_File_write_at_all",
-    ),
     "pieces-of-2-gib": Report(
         threads=("open-mpi/ompi#14379", "paboyle/Grid#381"),
         program="byte_offset",
@@ -99,30 +93,6 @@ REPORTS = {
     "calls-around-2-limits": _limits("far,sizes", 1 << 31, (1 << 32) + 1, dear=False),
     "calls-around-6-limits": _limits("far,sizes", *_LIMITS),
     "totals-around-6-limits": _limits("totals,preallocate", *_LIMITS, gib=5),
-    "indexed-views": Report(
-        threads=("open-mpi/ompi#11917", "pmodels/mpich#7169"),
-        program="indexed_view",
-        ranks=4,
-        seen="data of views of indexed types are wrong, and files have another size",
-    ),
-    "reads-behind-the-end": Report(
-        threads=(
-            "open-mpi/ompi#14015",
-            "open-mpi/ompi#12973",
-            "pmodels/mpich#1085",
-            "pmodels/mpich#2348",
-            "cburstedde/p4est#288",
-        ),
-        program="short_read",
-        ranks=4,
-        seen="the status of a read that ends behind the end of the file counts the bytes asked for",
-    ),
-    "one-read-of-mixed-views": Report(
-        threads=("open-mpi/ompi#10546",),
-        program="mixed_read",
-        ranks=3,
-        seen="of five integers four are read where another rank reads some of them through a view",
-    ),
     "memory-with-a-gap": Report(
         threads=("pmodels/mpich#6985",),
         program="memory_gap",
