@@ -178,7 +178,7 @@ FAULT = """
 path = folder / "data"
 fh = MPI.File.Open(comm, str(path), MPI.MODE_RDWR | MPI.MODE_CREATE, info(
     cb_nodes=size, mpiox_io_rank="owner", striping_unit=4096, mpiox_partition="even",
-    mpiox_exchange=sys.argv[2], mpiox_ranks_per_node=sys.argv[3]))
+    mpiox_exchange=sys.argv[2], mpiox_ranks_per_node=sys.argv[3], mpiox_synchronous=sys.argv[4]))
 piece = MPI.BYTE.Create_vector(1024, 4, 4 * size).Commit()
 fh.Set_view(4 * rank, MPI.BYTE, piece)
 attempt("first write", fh.Write_at_all, 0, np.full(4096, rank + 1, "b"))
@@ -200,7 +200,10 @@ seen["file"] = path.read_bytes() == b"".join(bytes([r + 21]) * 4 for r in range(
 @pytest.mark.parametrize("per_node", NODES)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_one_failing_request_fails_everywhere_once(cases: Cases, exchange: str, per_node: int, ranks: int) -> None:
-    """EIO on one rank's second write and first read: all ranks get it, and the next collectives work."""
+    """EIO on one rank's second write and first read: all ranks get it, and the next collectives work.
+
+    With the hint mpiox_synchronous: without it ranks of several nodes that all go direct agree before they access.
+    """
     bad = min(1, ranks - 1)
     ours = seen_by(cases, f"one failing {exchange} {per_node} {ranks}")
     for seen in ours:
@@ -213,6 +216,17 @@ def test_one_failing_request_fails_everywhere_once(cases: Cases, exchange: str, 
         assert seen["errors"] == 2
     if all(seen["third write"][0] == "ok" for seen in ours):
         assert all(seen["equal again"] and seen["file"] for seen in ours)
+
+
+def test_an_error_between_nodes_is_that_of_its_rank(cases: Cases) -> None:
+    """Of ranks that agree before they access, the one whose request fails gets the error, and its data again."""
+    for rank, seen in enumerate(seen_by(cases, "one failing alone")):
+        calls = ("first write", "second write", "third write", "first read", "second read", "close")
+        failed = {name: seen[name][1] for name in calls if seen[name][0] != "ok"}
+        assert list(failed)[1:] == (["first read"] if rank == 1 else []), seen
+        assert [name for name in failed if name.endswith("write")] == list(failed)[:1], seen
+        assert all("errno 5" in text and "rank 1" in text for text in failed.values()), seen
+        assert seen["equal again"] and seen["file"] and seen["errors"] == len(failed), seen
 
 
 @pytest.mark.parametrize("exchange", EXCHANGES)
@@ -380,11 +394,11 @@ def test_a_killed_rank_ends_the_job_and_leaves_nothing_behind(
 # ---- what runs in common launches ------------------------------------------------------------------------------------
 
 
-def one_failing(exchange: str, per_node: int, ranks: int) -> Case:
+def one_failing(exchange: str, per_node: int, ranks: int, synchronous: str = "true") -> Case:
     """EIO for the second write and the first read of one rank."""
     bad = f"rank={min(1, ranks - 1)},errno=EIO"
     rules = f"op=write,{bad},after=1,times=1,path=*/data;op=read,{bad},times=1,path=*/data"
-    return case(FAULT, ranks, rules, (exchange, str(per_node)))
+    return case(FAULT, ranks, rules, (exchange, str(per_node), synchronous))
 
 
 CASES = {
@@ -394,8 +408,9 @@ CASES = {
     for ranks in RANKS
 }
 for _exchange in EXCHANGES:
-    CASES[f"short transfers {_exchange}"] = case(FAULT, 3, "short=100,path=*/data", (_exchange, "0"))
+    CASES[f"short transfers {_exchange}"] = case(FAULT, 3, "short=100,path=*/data", (_exchange, "0", "false"))
     CASES[f"short file {_exchange}"] = case(SHORT, 3, "", (_exchange,))
-CASES["full disk"] = case(FAULT, 3, "op=write,rank=1,errno=ENOSPC,times=1,path=*/data", ("two_phase", "0"))
+CASES["full disk"] = case(FAULT, 3, "op=write,rank=1,errno=ENOSPC,times=1,path=*/data", ("two_phase", "0", "false"))
+CASES["one failing alone"] = one_failing("direct", 2, 4, "false")
 CASES["bad count"] = case(BAD_COUNT, 3)
 CASES["opening"] = case(OPENING, 3)

@@ -3,11 +3,18 @@
  *
  *   contribution -> reduction (barrier) -> direct | plan + rounds -> end (barrier)
  *
- * or, if every rank concludes from its own pieces that all go direct (mpiox_choose_ahead()):
+ * or, if every rank concludes from its own pieces that all go direct (mpiox_choose_ahead()), on one node
  *
  *   contribution -> direct -> reduction (barrier)
  *
- * Ranks that went ahead and others may meet in one call, which then takes the first way from the reduction on.
+ * and between nodes, where a wait at the end lasts as long as a message to a rank that sleeps,
+ *
+ *   contribution -> reduction (barrier) -> direct
+ *
+ * Then a rank leaves the call while others still access their pieces, as in the MPI library, and an error is that of
+ * the rank whose access failed. The next call begins its accesses when all ranks have begun it, so that all of this one
+ * have ended. mpiox_synchronous=true: the second way, on several nodes too.
+ * Ranks of which not all go direct take the first way from the reduction on.
  * Before all that stands mpiox_individual_access(): after some such calls, ranks do not meet any more.
  *
  * Guarantees: of ranks that meet, every one takes the same branch at every step; a rank that cannot take part reports
@@ -155,6 +162,12 @@ static int64_t access_own(const mpiox_call *call, const mpiox_request *request, 
     return done;
 }
 
+/* Do ranks that all go direct agree before they access, and not after? The same on all ranks. */
+static bool agrees_first(const mpiox_file *file)
+{
+    return !mpiox_topology_one_node(file->topology) && !file->hints.synchronous;
+}
+
 /* Access before the ranks agree, if that is harmless; an error is part of this rank's contribution. */
 static void go_ahead(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request)
 {
@@ -166,6 +179,9 @@ static void go_ahead(mpiox_collective *collective, mpiox_call *call, const mpiox
         call->done = mine->length > 0 ? -1 : 0;
         return;
     }
+    call->done = -1;
+    if (agrees_first(call->b->file))
+        return;
     call->done = access_own(call, request, &mine->error);
     if (mine->error.code != MPIOX_OK)
         mine->error.rank = rank;
@@ -362,13 +378,16 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     if (!collective->all_ahead[call.write]) {
         access_rest(collective, &call, request, direct);
         mpiox_reduction_end(collective, outcome);
+        if (outcome->error.code != MPIOX_OK) /* on every rank */
+            collective->transport->ops->forget(collective->transport);
+    } else if (call.done < 0) {
+        call.done = access_own(&call, request, &outcome->error);
+        outcome->error.rank = file->topology->rank;
     }
-    if (outcome->error.code == MPIOX_OK) {
+    if (outcome->error.code == MPIOX_OK)
         outcome->bytes = direct ? call.done : bytes_before(file, &shifted, atomic_load(&b->state->eof));
-    } else {
+    else
         file->stats.errors++;
-        collective->transport->ops->forget(collective->transport);
-    }
     count_call(&call, outcome->bytes, direct, begun, &before);
     if (event != 0)
         report_event(&call, direct, event, outcome);

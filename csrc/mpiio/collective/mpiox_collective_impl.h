@@ -34,7 +34,7 @@ struct mpiox_collective {
     const mpiox_partition_method *owners_plan; /* and the method */
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
     bool exchanged[2];                         /* the last read, the last write was two-phase */
-    bool all_ahead[2];                         /* in it every rank accessed its pieces before the ranks agreed */
+    bool all_ahead[2];                         /* in it every rank knew by itself that its pieces go direct */
     mpiox_individual individual;
 };
 
