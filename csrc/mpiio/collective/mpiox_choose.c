@@ -14,9 +14,9 @@
  *        rank computes the same answer from the reduction, the hints and rank 0's layout.
  * Ahead. If all ranks had pieces like this rank's, all might go direct. The rank reports this: if all do, the call
  *        needs only one agreement (mpiox_collective_call.c). On one node the rank accesses its pieces before. Whatever
- *        the others bring, the same bytes reach the same places; at worst they are moved twice. No rank goes ahead in
- *        the call after a two-phase one, nor where an error is expensive: reads of a file system that nodes share, in
- *        which many ranks may read the same bytes.
+ *        the others bring, the same bytes reach the same places; at worst they are moved twice there. No rank goes
+ *        ahead in the call after a two-phase one, nor where an error is expensive: reads of a file system that nodes
+ *        share, in which many ranks may read the same bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>

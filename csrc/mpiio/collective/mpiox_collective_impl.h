@@ -46,7 +46,7 @@ bool mpiox_aggregators_are_local(const mpiox_file *file);
 
 void mpiox_contribution_write(mpiox_call *call); /* this rank's contribution. Local */
 /* Fills call->reduction; its error's code. Before the other ranks go on, one rank of the node calls `then`, unless all
- * ranks have gone ahead. */
+ * ranks go ahead. */
 int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call,
                           void (*then)(const mpiox_collective *, const mpiox_call *));
 /* True when it is certain, but for 1 in 2^64, that every byte of the region is written by exactly one rank. */

@@ -2,13 +2,14 @@
  * mpiox_reduction.c - all ranks' parts of a collective together, and its outcome.
  *
  * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
- *            them no rank may leave before all know the outcome.
+ *            rounds no rank may leave before all know the outcome.
  * Algorithm. Two barriers of the topology. In their serial part a node's contributions are reduced, then the reductions
  *            of all nodes are gathered and reduced in node order, everywhere alike. After the rounds the same is done
- *            with the first error. If every rank has gone ahead (mpiox_choose.c) the first barrier is both. The call
- *            after such a one begins with the few numbers that show whether all ranks have gone ahead again, and
- *            gathers the rest only if they have not.
- * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
+ *            with the first error. If every rank goes ahead (mpiox_choose.c) there is the first barrier alone. The call
+ *            after such a one begins with the few numbers that show whether all ranks go ahead again, and gathers the
+ *            rest only if they do not.
+ * Guarantee. Every rank has the same reduction, and after the second barrier the same error; a rank with a local error
+ *            takes part.
  */
 #include <stddef.h>
 #include <stdlib.h>
