@@ -23,7 +23,7 @@ def found(request: pytest.FixtureRequest) -> variants.Results:
     calls = [
         item.callspec
         for item in request.session.items
-        if isinstance(item, pytest.Function) and "found" in item.fixturenames
+        if isinstance(item, pytest.Function) and item.path == request.path and "found" in item.fixturenames
     ]
     return results(tuple(dict.fromkeys(call.params["name"] for call in calls)))
 

@@ -202,14 +202,15 @@ def crash(cluster: hosts.Cluster, run: Run, at: float, *, host: bool, options: S
         job(run.command(cluster, options), log, {"MPIOX_HINTS": run.hints()}) as running,
     ):
         let_go(running, held)
+        victims = running.delegates()  # not later: on a busy machine the job may end before this process runs again
+        assert len(victims) == 2, running.text()
         await_records(running, held, int(at * run.records))
-        assert len(running.delegates()) == 2, running.text()
         if host:
             cluster.vanish(3)
             await_end(running)  # the launcher may wait for the host for ever
         else:
-            for pid in running.delegates()[:1]:
-                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victims[0], signal.SIGKILL)
             assert running.status(LIMIT_S) == 0, running.text()
             assert not running.left(GRACE_S), running.text()
         text = running.text()
