@@ -165,10 +165,10 @@ import sys, time
 import mpiio_ext
 import numpy as np
 from mpi4py import MPI
-comm, n = MPI.COMM_WORLD, 64
+comm, n, steps = MPI.COMM_WORLD, int(sys.argv[2]), int(sys.argv[3])
 fh = MPI.File.Open(comm, sys.argv[1] + "/file", MPI.MODE_CREATE | MPI.MODE_RDWR)
 rng = np.random.default_rng(comm.rank)
-for step in range(300):
+for step in range(steps):
     base, next_one = step * n * comm.size, (comm.rank + 1) % comm.size
     if rng.random() < 0.1:
         time.sleep(0.001 * rng.random())
@@ -179,6 +179,7 @@ for step in range(300):
     back = np.zeros(n, np.uint8)
     fh.Read_at_all(base + n * next_one, back)
     assert (back == step % 200 + 1).all(), (step, comm.rank, back)
+assert mpiio_ext.stats.of(fh).direct_calls == 3 * steps
 fh.Close()
 print("verified")
 """
@@ -197,7 +198,14 @@ def _cases() -> dict[str, Case]:
     )
     found["bad offset"] = Case(text=BAD_OFFSET, ranks=3)
     found |= {f"mixture {ranks}": Case(text=MIXTURE, ranks=ranks) for ranks in (1, 3)}
-    found |= {f"order {ranks}": Case(text=ORDER, ranks=ranks) for ranks in (2, 4)}
+    found |= {f"order {ranks}": Case(text=ORDER, ranks=ranks, arguments=("{folder}", "64", "300")) for ranks in (2, 4)}
+    # Ranks leave a call while rank 1 still accesses its piece.
+    slow = {"MPIOX_FAULT": "op=write,rank=1,delay_ms=30,path=*/file;op=read,rank=1,delay_ms=30,path=*/file"}
+    for per_node in (1, 2):
+        environment = slow | {"MPIOX_RANKS_PER_NODE": str(per_node)}
+        found[f"order of slow ranks, {per_node} a node"] = Case(
+            text=ORDER, ranks=4, arguments=("{folder}", "65536", "10"), environment=environment
+        )
     return found
 
 
