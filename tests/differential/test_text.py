@@ -73,6 +73,9 @@ def test_what_is_declared() -> None:
 
 
 WRONG = {
+    "ranks 2 | write at 1000000000000 @0": "1:20: expected a number up to 1048576, found '1000000000000'",
+    "ranks 2 | view vector 1<<30 1 2 INT": "1:23: expected a number up to 1048576, found '1<<30'",
+    "ranks 2 | view indexed [1000000000x1] [0] INT": "1:25: expected a number, TIMESxNUMBER with TIMES up to 1048576",
     "ranks 2 | writ at 8 @0": "1:11: expected a call: .* found 'writ'",
     "ranks 2 |\n write at 8 @0,8,16": "2:17: expected one value, or one for each of 2 ranks, found ','",
     "ranks 2 | write at 8": "1:21: expected @OFFSET with at, found 'the end'",

@@ -65,6 +65,8 @@ SHAPES = {
     "dup": "",
 }
 ATOMS = {"f90_real": 2, "f90_integer": 1}
+#: Elements, or repetitions, at most: the model has 8 MiB.
+MOST = 1 << 20
 #: Of a case, what tells how it was drawn or is added before each run.
 DRAWN = ("strategies", "families", "id", "hazards", "owned")
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -192,6 +194,14 @@ class Reader:
         self.at += 1
         return value
 
+    def times(self, rank: int) -> int:
+        """Take a number of elements."""
+        value = self.number(rank)
+        if value > MOST:
+            self.at -= 1
+            self.fail(f"a number up to {MOST}")
+        return value
+
     def several(self, words: tuple[str, ...], what: str) -> list[str]:
         """Take words with commas between them."""
         found = [self.one_of(words, what)]
@@ -231,9 +241,11 @@ class Reader:
             times, _, value = self.next.rpartition("x")
             try:
                 n = evaluate(times, rank, self.ranks) if times else 1
+                if n > MOST:
+                    raise ValueError(times)
                 found += [DEFAULT if value == "default" else evaluate(value, rank, self.ranks, i) for i in range(n)]
             except ValueError:
-                self.fail("a number, TIMESxNUMBER or ]")
+                self.fail(f"a number, TIMESxNUMBER with TIMES up to {MOST}, or ]")
             self.at += 1
         return found
 
@@ -271,7 +283,8 @@ class Reader:
             return [name, *(self.number(rank) for _ in range(ATOMS[name]))]
         shape, found = SHAPES[name.removesuffix("_c")], [name]
         for part in shape:
-            found.append(self.part(part, rank))
+            first = len(found) == 1 and name != "resized"
+            found.append(self.times(rank) if part == "n" and first else self.part(part, rank))
         return found if "c" in shape else [*found, self.tree(rank)]
 
     def part(self, part: str, rank: int) -> Any:
@@ -347,7 +360,7 @@ class Reader:
     def access(self, op: Op) -> None:
         """Take a data-access call."""
         op["how"] = self.one_of(tuple(HOWS), "a way of access")
-        op["count"] = self.numbers()
+        op["count"] = self.each(self.times)
         op["mem"] = self.each(self.tree) if self.at_type else [list(BYTE) for _ in range(self.ranks)]
         op["bottom"] = [False] * self.ranks
         everybody = list(range(self.ranks))
@@ -428,7 +441,7 @@ class Reader:
         except Illegal as error:
             call = self.text[place:].split("|")[0].strip()
             self.fail(f"no legal program: {error}: {call or 'the end'}", place)
-        except (ValueError, IndexError, AssertionError, KeyError, OverflowError) as error:
+        except (ValueError, IndexError, AssertionError, KeyError, MemoryError, OverflowError) as error:
             self.fail(f"no type or call that the model knows: {error}", place)
 
 
