@@ -57,7 +57,7 @@ def test_last_words_are_not_lost(tmp_path: pathlib.Path, monkeypatch: pytest.Mon
         warnings.simplefilter("always")
         done = launch.mpi_run(program, 1, check=False, last_words=tmp_path / "errors" if asked else None)
     assert done.stderr == LOST_WORDS + "\n" + ("last\n" if asked else "")
-    assert len(count.read_text().splitlines()) == 1 + len(told) == (4 if asked else 1)
+    assert len(count.read_text().splitlines()) == 1 + len(told) == (20 if asked else 1)
 
 
 def test_only_all_examples_draw_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
