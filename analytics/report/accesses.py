@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis.activity import Activity
@@ -133,8 +132,8 @@ _LOST = (
 def _traced(activity: Activity, files: pa.Table, number: int) -> tuple[float, float]:
     """Return the share of a file's requests that DXT has, by the counters of POSIX, and when the last one ends (s)."""
     rows = [row for way in (False, True) if (row := activity.rows.get((number, way))) is not None]
-    (counted,) = files.filter(pc.equal(files["file_id"], number)).select(["reads", "writes"]).to_pylist()
-    every = sum(value or 0 for value in counted.values())
+    row = files["file_id"].to_pylist().index(number)
+    every = sum(files[name][row].as_py() or 0 for name in ("reads", "writes"))
     known = float(sum(row.requests.sum() for row in rows))
     return known / every if every else 1.0, max((float(row.last.max()) for row in rows), default=0.0)
 

@@ -561,7 +561,7 @@ def _pending(ledger: Ledger, files: Files, seen: Seen) -> Tallies:
     """Return the MPI calls on files with nonblocking or split accesses, waits included."""
     numbers = np.isin(numbers_of(files), ledger.files[ledger.pending])
     of_mpi = np.isin(seen.tallies.layer, ("mpiio", "mpi"))
-    names = files.table["file"].filter(pa.array(numbers)).to_pylist()
+    names = [name for name, pending in zip(files.table["file"].to_pylist(), numbers, strict=True) if pending]
     return seen.tallies.where(of_mpi & np.isin(seen.tallies.file, names))
 
 
