@@ -134,14 +134,14 @@ def program(source: str, *modules: str, flags: tuple[str, ...] = SANITIZE, more:
 
 
 @cache
-def threads_program(source: str, *modules: str) -> pathlib.Path:
+def threads_program(source: str, *modules: str, more: tuple[str, ...] = ()) -> pathlib.Path:
     """Compile tests/c/SOURCE with modules of csrc under the thread sanitizer; skip the test where it does not run."""
     probe = scratch() / "probe"
     command = [compiler(), *THREADS, "-x", "c", "-", "-o", str(probe)]
     built = subprocess.run(command, input="int main(void) { return 0; }", capture_output=True, text=True, timeout=60)
     if built.returncode != 0 or subprocess.run([str(probe)], capture_output=True, timeout=60).returncode != 0:
         pytest.skip("no thread sanitizer that runs here")
-    return program(source, *modules, flags=THREADS)
+    return program(source, *modules, flags=THREADS, more=more)
 
 
 def fuzz(

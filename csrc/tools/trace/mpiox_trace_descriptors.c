@@ -3,7 +3,8 @@
  *
  * Algorithm. read(2) and write(2) have no offset: the tracer follows the position from open to lseek to transfer, once
  *            for all duplicates (dup(2)) of a descriptor. If others move it, too (O_APPEND, a fork), the tracer queries
- *            the kernel after the transfer. Look-ups take no lock; changes do.
+ *            the kernel after the transfer. Look-ups take no lock; changes do. Other threads read what a change writes:
+ *            all of it is atomic.
  */
 #include "mpiox_trace_descriptors.h"
 
@@ -19,8 +20,8 @@
 enum { DESCRIPTORS = 65536, HANDLES = 8192, MAPPINGS = 1024 };
 
 typedef struct description {
-    int32_t file;
-    bool ask;
+    _Atomic int32_t file;
+    atomic_bool ask; /* the kernel for the position: other processes, or calls that are not recorded, move it, too */
     atomic_int uses;
     _Atomic int64_t position;
 } description;
@@ -32,12 +33,13 @@ typedef struct handle {
 
 static _Atomic(description *) descriptors[DESCRIPTORS];
 static description pool[DESCRIPTORS];
-static int32_t used, free_list[DESCRIPTORS], n_free, highest;
+static int32_t used, free_list[DESCRIPTORS], n_free;
+static atomic_int highest;
 static handle handles[HANDLES];
 static struct {
     int64_t start, end;
 } mappings[MAPPINGS]; /* further ones are found where they begin */
-static int n_mappings;
+static atomic_int n_mappings;
 
 static description *of(int fd)
 {
