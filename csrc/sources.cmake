@@ -349,6 +349,7 @@ set(MPIOX_HOOKED_SOURCES
     csrc/core/topology/mpiox_topology_nics.c
     csrc/mpiio/file/mpiox_file_open.c
     csrc/iod/cache/mpiox_cache_rescue.c
+    csrc/iod/cache/mpiox_op.c
     csrc/iod/cache/mpiox_ring.c
     csrc/iod/network/mpiox_link.c
     csrc/iod/network/mpiox_link_access.c

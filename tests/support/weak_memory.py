@@ -19,6 +19,8 @@ import pytest
 from support import cbuild
 
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "weak_memory"
+#: Where a model finds the requests of a delegate.
+HEADERS = f"-I{cbuild.folder('cache')}"
 RELACY = pathlib.Path("/usr/include/relacy/relacy.hpp")
 _ATOMIC = re.compile(r"\batomic_(?:load|store|exchange|fetch_\w+?|compare_exchange_(?:strong|weak))(_explicit)?\(")
 _ORDER = re.compile(r"memory_order_(?:acquire|release|acq_rel|seq_cst)")
@@ -112,7 +114,7 @@ def relacy(model: Model, size: str) -> pathlib.Path:
         pytest.skip(f"no {RELACY} (Debian: relacy-dev), or no clang++")
     begin = ["clang++", "-std=gnu++20", "-O1", "-w", "-x"]
     header = cbuild.compile_c([*begin, "c++-header", str(MODELS / "model.h")], "model.pch")  # once for all models
-    more = ["-include-pch", str(header), f"-D{size}", f"-I{model.folder()}"]
+    more = ["-include-pch", str(header), f"-D{size}", f"-I{model.folder()}", HEADERS]
     return cbuild.compile_c([*begin, "c++", str(model.path), *more], size)
 
 
@@ -130,6 +132,7 @@ def genmc(model: Model, size: str, order: str, mutant: int = 0) -> str:
         f"-D{size}",
         f"-DMUTANT={mutant}",
         f"-I{model.folder()}",
+        HEADERS,
     ]
     command = [os.environ["GENMC"], *options, str(model.path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600)

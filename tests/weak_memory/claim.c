@@ -62,7 +62,7 @@ static void write_page(const mpiox_cache *cache)
 
 static void serve(mpiox_server *server, int what, bool *has_page)
 {
-    mpiox_slot slot = {0, 0, 0, {0, 1, 0, 0}};
+    mpiox_slot slot = {0};
     uint32_t answer;
     if (atomic_load_explicit(&m->asked[what], memory_order_acquire) == 0)
         return;
@@ -75,8 +75,8 @@ static void serve(mpiox_server *server, int what, bool *has_page)
     } else if (*has_page) {
         answer = REFUSED;
     } else {
+        slot.question.migrate.to = 1;
         mpiox_server_begin_migration(server, &slot);
-        slot.arg[1] = 1;
         CHECK(end_migration(server, &slot) == MPIOX_OK);
         answer = GRANTED;
     }

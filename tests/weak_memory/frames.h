@@ -6,11 +6,11 @@
 #define FRAMES_H
 
 #include "model.h"
+#include "mpiox_op.h"
 
 enum { PAGE_BYTES = 8 };
 enum { MPIOX_FRAME_HIT, MPIOX_FRAME_MISS, MPIOX_FRAME_MOVED, MPIOX_FRAME_QUEUED = 2, MPIOX_CACHE_NO_FRAME = 99 };
-enum { MPIOX_OK, MPIOX_PAGE_GONE, MPIOX_E_ARG = -1, MPIOX_RANGE_MOVING = -1, MPIOX_OP_COMMIT = 1 };
-enum { MPIOX_MIGRATE_REPAIR = 1 };
+enum { MPIOX_OK, MPIOX_PAGE_GONE, MPIOX_E_ARG = -1, MPIOX_RANGE_MOVING = -1 };
 #define MPIOX_FRAME_EXCLUSIVE (UINT32_C(1) << 31)
 
 typedef struct mpiox_frame {
@@ -39,7 +39,8 @@ typedef struct mpiox_cache {
 
 typedef struct mpiox_slot {
     int32_t op, file, client;
-    int64_t arg[4];
+    mpiox_op_question question;
+    mpiox_op_answer answer;
 } mpiox_slot;
 typedef struct mpiox_server_migration {
     uint32_t version, committed;

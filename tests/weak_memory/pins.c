@@ -68,9 +68,9 @@ static void read_page(const mpiox_cache *cache)
 static void move(mpiox_server *server)
 {
     const mpiox_cache *cache = &server->cache;
-    mpiox_slot slot = {0, 0, 0, {0, 1, 0, 0}};
+    mpiox_slot slot = {0};
+    slot.question.migrate.to = 1;
     mpiox_server_begin_migration(server, &slot);
-    slot.arg[1] = 1;
     CHECK(mpiox_frame_find(cache, 0, 0) == 0);
     mpiox_frame_wait_exclusive(cache, 0, 1);
     for (int i = 0; i < 2; i++)

@@ -230,12 +230,12 @@ static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32
     slot->op = MPIOX_OP_PAGE;
     slot->client = access->client - 1;
     slot->file = access->file;
-    slot->page = access->page;
-    slot->arg[0] = access->write ? 0 : 1;
-    slot->arg[2] = access->client;
-    slot->arg[1] = ahead < MPIOX_OP_AHEAD ? ahead : MPIOX_OP_AHEAD;
-    if (slot->arg[1] > 0)
-        memcpy(slot->ahead, access->ahead, (size_t)slot->arg[1] * sizeof slot->ahead[0]);
+    slot->question.page.page = access->page;
+    slot->question.page.reads = !access->write;
+    slot->question.page.client = access->client;
+    slot->question.page.ahead.count = ahead < MPIOX_OP_AHEAD ? ahead : MPIOX_OP_AHEAD;
+    for (int i = 0; i < ahead && i < MPIOX_OP_AHEAD; i++)
+        slot->question.page.ahead.page[i] = access->ahead[i];
     int code = mpiox_ring_call(cache, slot, NULL);
     *frame = slot->frame;
     if (code == MPIOX_E_UNSUPPORTED) {

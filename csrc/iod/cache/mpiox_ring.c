@@ -198,7 +198,7 @@ int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle
     call_wait context = {.cache = cache, .slot = slot, .idle = idle, .op = slot->op};
     context.file = by_path ? -1 : slot->file;
     context.wait.path = by_path ? slot->text : NULL;
-    context.page = slot->op == MPIOX_OP_PAGE ? slot->page : -1;
+    context.page = slot->op == MPIOX_OP_PAGE ? slot->question.page.page : -1;
     const mpiox_idle watching = {wait_for_answer, &context};
     const uint32_t done = send_and_wait(cache, slot, &watching);
     mpiox_cache_wait_end(cache, &context.wait);

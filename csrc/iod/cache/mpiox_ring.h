@@ -17,88 +17,9 @@
 #define MPIOX_RING_H
 
 #include "mpiox_cache.h"
+#include "mpiox_op.h"
 
-enum mpiox_op {
-    MPIOX_OP_NONE = 0,
-    /* text = absolute path; arg[0] = MPIOX_FILE_* flags; arg[1] = unit_pages; arg[2] = owners; arg[3] = shift: range r
-     * belongs to delegate (r + shift) mod owners (0, but for replicas). ahead[0] = servers that the file's units lie on
-     * in turn, 0: not known; ahead[1] = weight of its requests, 0: 1; ahead[2], [3], [4] = bytes a second, seconds of
-     * failures and 1: evenly, for writing behind the close; ahead[5], [6] = device and inode, where they are known: if
-     * the path leads to another file, MPIOX_E_IO with ESTALE. A file that is open already (same device, inode
-     * and REPLICA flag) keeps all of these but the flags, which are added; direct I/O is that of the handle in use.
-     * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
-    MPIOX_OP_OPEN,
-    /* The opening is over. Flushes (never fails for lack of memory); after the last opener drops the pages. -> errors
-     * as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or keeps
-     * copies until the originals are in the file; 2: the same before other files and at full speed, and a scratch file
-     * that no client has open is written. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a file with a hidden name does
-     * so: after a flush there is little to write */
-    MPIOX_OP_CLOSE,
-    /* A page that is not cached: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
-     * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
-     * of requests, 0: not known. -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED
-     * (mpiox_cache_page.h), also while the page's range moves: a client that waits for that must not keep a slot, or a
-     * connection, that the mover needs. MPIOX_E_FULL: a read of a scratch file finds no room, and the page's bytes, if
-     * any, are in the file */
-    MPIOX_OP_PAGE,
-    /* Flush barrier: write pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
-     * well; arg[3] = 1: drop the pages afterwards (no stale byte stays); 2: bytes that cannot be written stay dirty,
-     * and the result is their error. -> the result; deferred errors stay in the record for mpiox_cache_take_errors().
-     * Clients may write meanwhile; these bytes may be included or not */
-    MPIOX_OP_FLUSH,
-    /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted:
-     * arg[1] = 1). */
-    MPIOX_OP_DISCARD,
-    /* For a replica (MPIOX_FILE_REPLICA): mark its frames; later discard those that were not written since. Between the
-     * two the owner flushes: bytes that are discarded are in the file by then. */
-    MPIOX_OP_REPLICA_MARK,
-    MPIOX_OP_REPLICA_TRIM,
-    MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
-    MPIOX_OP_PING,       /* answers at once */
-    /* A page range changes owners, in three steps of one client: MIGRATE at the old owner with arg[0] = range, arg[1] =
-     * the new owner, arg[2] = MPIOX_MIGRATE_BEGIN (from now on no client accesses its pages; the owner writes and drops
-     * them); COMMIT at the new one; MIGRATE with arg[2] = MPIOX_MIGRATE_END at the old one (which redirects clients to
-     * arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] = the move's,
-     * arg[2] = its stamp. MPIOX_MIGRATE_REPAIR is a BEGIN if two delegates own the range: the other one only keeps it.
-     * MPIOX_MIGRATE_CLAIM is a BEGIN if the range has no page there, and the cache of the new owner, which has `page`
-     * dirty pages, is not fuller, except for a part of its room; refused -> arg[1] = the last known owner.
-     * MPIOX_MIGRATE_TAKE_OVER: the client that began is dead, and another continues -> arg[1] = the new owner, arg[3],
-     * arg[2]. */
-    MPIOX_OP_MIGRATE,
-    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: the range had no owner): this delegate
-     * becomes the owner. The old owner has flushed and dropped the range; older pages here are dropped. A stamp below
-     * 0, of a repair: only if it is the owner already. Repeating the request has no effect. A version that is not new
-     * is refused, and later every version up to it -> arg[3] = the version here */
-    MPIOX_OP_COMMIT,
-    /* arg[0] = range -> arg[1] = the owner that this delegate knows, arg[3] = version. arg[2] = 1: this delegate
-     * promises never to own it, unless it does, or the range is moving */
-    MPIOX_OP_OWNER,
-    /* text = absolute path: is this file still to be written behind its close, or open under a hidden name? If it is
-     * open, or never written, the request opens it once more until MPIOX_OP_CLOSE; not for MPIOX_HOLD_TO_LOOK in
-     * arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE opens it once more, too. -> arg[0] =
-     * MPIOX_HOLD_*, arg[1] = 1: it is never written; 2, with SOON and FAILED: all is written, and it is getting its
-     * name; arg[2] = errno of FAILED (EAGAIN: all is written, and a client has it open), arg[3] = milliseconds that a
-     * call of the delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: the leftovers of an
-     * earlier job are being written), file = index. arg[0] = n > 0: the same for copies of the pages of delegate n - 1,
-     * which is dead, so that they are written now -> SOON until they are (with file and arg[3]), NONE, or FAILED */
-    MPIOX_OP_HOLD,
-    /* Address of the liveness service (mpiox_process_liveness.h) of delegate number `page`, of whose files this one
-     * will keep copies: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */
-    MPIOX_OP_PEER,
-    MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
-};
-
-enum {
-    MPIOX_HOLD_NONE = 0,
-    MPIOX_HOLD_HELD,
-    MPIOX_HOLD_SOON,  /* it was closed, and gets its name when all is written: repeat the request */
-    MPIOX_HOLD_FAILED /* the file system refuses its bytes */
-};
-enum { MPIOX_HOLD_TO_OPEN = 0, MPIOX_HOLD_TO_LOOK, MPIOX_HOLD_TO_DELETE };
-enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR, MPIOX_MIGRATE_CLAIM };
-#define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
-
-enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
+enum { MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
 
 typedef struct mpiox_slot {
     _Atomic uint32_t taken; /* 0: free, 1: a client's, 2: no answer is wanted */
@@ -107,9 +28,8 @@ typedef struct mpiox_slot {
     int32_t client; /* id of the process, see mpiox_ring_join() */
     int32_t file;
     uint32_t frame; /* answer to MPIOX_OP_PAGE */
-    int64_t page;
-    int64_t arg[4];
-    int64_t ahead[MPIOX_OP_AHEAD];
+    mpiox_op_question question;
+    mpiox_op_answer answer;
     int32_t result; /* MPIOX_OK or MPIOX_E_* */
     mpiox_error error;
     char text[MPIOX_SLOT_TEXT];

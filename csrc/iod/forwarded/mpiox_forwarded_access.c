@@ -639,9 +639,9 @@ static int make_stable(access_t *a)
     for (int32_t i = 0; i < forwarded->owners && code == MPIOX_OK; i++) {
         mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
-        slot.arg[0] = offset_of(a, r->position) / forwarded->page_bytes;
-        slot.arg[1] = offset_of(a, r->position + r->length - 1) / forwarded->page_bytes + 1;
-        slot.arg[2] = 1;
+        slot.question.flush.first = offset_of(a, r->position) / forwarded->page_bytes;
+        slot.question.flush.end = offset_of(a, r->position + r->length - 1) / forwarded->page_bytes + 1;
+        slot.question.flush.stable = 1;
         code = mpiox_forwarded_request(forwarded, i, &slot);
         if (code == MPIOX_E_UNSUPPORTED) {
             mpiox_forwarded_mark_failed(forwarded, i);

@@ -45,14 +45,13 @@ static void send(mpiox_forwarded *forwarded, const wanted *pages)
 {
     for (int32_t owner = 0; owner < forwarded->owners; owner++) {
         const mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
-        int64_t mine[MPIOX_OP_AHEAD];
-        int32_t count = 0;
+        mpiox_op_ahead mine = {0};
 
         for (int32_t i = 0; i < pages->count; i++)
             if (forwarded->owner_of[mpiox_forwarded_range_of(forwarded, pages->page[i] * forwarded->page_bytes)] ==
                 owner)
-                mine[count++] = pages->page[i];
-        if (count == 0 || !delegate->local)
+                mine.page[mine.count++] = pages->page[i];
+        if (mine.count == 0 || !delegate->local)
             continue;
         mpiox_slot *slot = mpiox_ring_take(&delegate->cache);
         if (!slot)
@@ -60,8 +59,7 @@ static void send(mpiox_forwarded *forwarded, const wanted *pages)
         slot->op = MPIOX_OP_AHEAD_ONLY;
         slot->client = delegate->client;
         slot->file = forwarded->index[owner];
-        slot->arg[1] = count;
-        memcpy(slot->ahead, mine, sizeof mine);
+        slot->question.ahead_only = mine;
         mpiox_ring_post(&delegate->cache, slot);
     }
 }

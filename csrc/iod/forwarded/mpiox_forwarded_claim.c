@@ -76,7 +76,7 @@ static bool give_another(mpiox_forwarded *forwarded, int32_t range, int32_t from
 
         if (code == MPIOX_OK)
             return true;
-        if (code == MPIOX_E_ARG && given->arg[1] == to)
+        if (code == MPIOX_E_ARG && given->answer.range.owner == to)
             atomic_store(&forwarded->claimed[other], true); /* a rank has written to it */
     }
     return false;
@@ -99,12 +99,12 @@ static int32_t exchange(mpiox_forwarded *forwarded, int32_t range, int32_t from,
     const int code = mpiox_forwarded_begin_claim(forwarded, range, from, to, dirty, &wanted);
 
     if (code != MPIOX_OK)
-        return code == MPIOX_E_ARG ? (int32_t)wanted.arg[1] : from;
+        return code == MPIOX_E_ARG ? (int32_t)wanted.answer.range.owner : from;
     if (!give_another(forwarded, range, from, to, &given)) {
         mpiox_forwarded_give_up_claim(forwarded, from, &wanted);
         return from;
     }
-    const int32_t other = (int32_t)given.arg[0];
+    const int32_t other = (int32_t)given.question.range;
 
     mpiox_forwarded_end_claim(forwarded, from, &wanted);
     mpiox_forwarded_end_claim(forwarded, to, &given);

@@ -52,28 +52,30 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
 {
     const int amode = forwarded->file->amode;
     const mpiox_hints *hints = &forwarded->file->hints;
+    const bool original = o->shift == 0;
     mpiox_slot slot = {.op = MPIOX_OP_OPEN};
+    struct mpiox_op_open *question = &slot.question.open;
 
-    slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
-                  (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0) |
-                  (forwarded->file->container ? MPIOX_FILE_CONTAINER : 0) |
-                  (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
-                  (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
-                  (forwarded->behind_close ? MPIOX_FILE_BEHIND : MPIOX_FILE_PAST) |
-                  (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
-                  (o->shift == 0 && forwarded->decision.hidden ? MPIOX_FILE_HIDDEN : 0) |
-                  (o->shift == 0 && forwarded->decision.unwritten ? MPIOX_FILE_UNWRITTEN : 0);
-    slot.arg[1] = o->unit_pages;
-    slot.arg[2] = o->owners;
-    slot.arg[3] = o->shift;
-    slot.ahead[0] = forwarded->file->layout.servers;
-    slot.ahead[1] = hints->delegate_weight;
-    slot.ahead[2] = hints->drain_rate;
-    slot.ahead[3] = hints->drain_patience;
-    slot.ahead[4] = hints->drain_even;
+    question->flags = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
+                      (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (original ? 0 : MPIOX_FILE_REPLICA) |
+                      (forwarded->file->container ? MPIOX_FILE_CONTAINER : 0) |
+                      (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
+                      (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
+                      (forwarded->behind_close ? MPIOX_FILE_BEHIND : MPIOX_FILE_PAST) |
+                      (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
+                      (original && forwarded->decision.hidden ? MPIOX_FILE_HIDDEN : 0) |
+                      (original && forwarded->decision.unwritten ? MPIOX_FILE_UNWRITTEN : 0);
+    question->unit_pages = o->unit_pages;
+    question->owners = o->owners;
+    question->shift = o->shift;
+    question->servers = forwarded->file->layout.servers;
+    question->weight = hints->delegate_weight;
+    question->drain_rate = hints->drain_rate;
+    question->drain_patience = hints->drain_patience;
+    question->drain_even = hints->drain_even;
     if (mpiox_forwarded_owner(forwarded, owner)->local) { /* others may know the device by another number */
-        slot.ahead[5] = (int64_t)forwarded->decision.device;
-        slot.ahead[6] = (int64_t)forwarded->decision.inode;
+        question->device = (int64_t)forwarded->decision.device;
+        question->inode = (int64_t)forwarded->decision.inode;
     }
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
@@ -82,8 +84,8 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
         return code;
     o->index[owner] = slot.file;
     if (owner == 0) { /* open already on other ranks: as it is */
-        o->unit_pages = (int32_t)slot.arg[1];
-        o->owners = (int32_t)slot.arg[2];
+        o->unit_pages = (int32_t)slot.answer.open.unit_pages;
+        o->owners = (int32_t)slot.answer.open.owners;
     }
     return MPIOX_OK;
 }
@@ -354,7 +356,7 @@ int mpiox_forwarded_cut(mpiox_forwarded *forwarded, int64_t bytes)
     for (int32_t i = topology->rank; i < forwarded->owners; i += topology->size) {
         mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
 
-        slot.arg[0] = bytes;
+        slot.question.discard.byte = bytes;
         mpiox_forwarded_request(forwarded, i, &slot);
     }
     return mpiox_topology_all(forwarded->file->topology, true) ? MPIOX_OK : MPIOX_E_MPI;

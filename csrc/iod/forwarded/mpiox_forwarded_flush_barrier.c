@@ -36,9 +36,9 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
-    slot.arg[1] = INT64_MAX;
-    slot.arg[2] = stable;
-    slot.arg[3] = drop;
+    slot.question.flush.end = INT64_MAX;
+    slot.question.flush.stable = stable;
+    slot.question.flush.then = drop ? MPIOX_FLUSH_DROPS : MPIOX_FLUSH_CACHES;
     if (mpiox_forwarded_request(forwarded, owner, &slot) == MPIOX_E_UNSUPPORTED)
         mpiox_forwarded_mark_failed(forwarded, owner); /* its pages reach the file by rescue */
     else
@@ -51,7 +51,7 @@ static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, mp
 {
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
-    slot.arg[0] = behind;
+    slot.question.close.how = behind ? MPIOX_CLOSING_BEHIND : MPIOX_CLOSING_FLUSHES;
     if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
         note(owner, &slot, error);
     else

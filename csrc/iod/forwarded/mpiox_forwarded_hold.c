@@ -149,18 +149,22 @@ static int request_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what,
 static void release(const mpiox_forwarded_hold *hold, bool writes)
 {
     mpiox_error ignored;
-    const mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {writes ? 2 : 1, 1}};
+    const mpiox_slot slot = {
+        .op = MPIOX_OP_CLOSE,
+        .question.close = {.how = writes ? MPIOX_CLOSING_SOON : MPIOX_CLOSING_BEHIND, .of_hold = 1}};
 
     request_all(hold, &slot, &ignored);
 }
 
 static void note_call(hold_part *part, const mpiox_slot *answer)
 {
-    part->op = answer->arg[0] != MPIOX_HOLD_HELD && answer->arg[1] == 2 ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
-    if (answer->arg[3] == INT64_MAX)
+    const int64_t lasts_ms = answer->answer.hold.lasts_ms;
+
+    part->op = answer->answer.hold.stage == MPIOX_HOLD_NAMING ? MPIOX_WAITS_FOR_NAME : MPIOX_OP_HOLD;
+    if (lasts_ms == INT64_MAX)
         part->op = MPIOX_WAITS_FOR_EARLIER;
     part->file = answer->file;
-    part->ms = answer->arg[3];
+    part->ms = lasts_ms;
 }
 
 /* The wait stays with its delegate while that one hangs: of two that do so, now one is found to hang longer, now the
@@ -187,20 +191,22 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path, int how, int *w
 
     *why = 0;
     for (int32_t i = 0; i < hold->service->count; i++) {
-        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .arg = {0, how}};
+        mpiox_slot slot = {.op = MPIOX_OP_HOLD, .question.hold.how = how};
 
         hold->of[i] = (hold_part){.index = -1};
         snprintf(slot.text, sizeof slot.text, "%s", path);
         if (request(&hold->service->delegates[i], &slot) != MPIOX_OK)
             continue;
         note_call(&hold->of[i], &slot);
-        soon |= slot.arg[0] == MPIOX_HOLD_SOON || slot.arg[0] == MPIOX_HOLD_FAILED;
-        *why = slot.arg[0] == MPIOX_HOLD_FAILED ? (int)slot.arg[2] : *why;
-        if (slot.arg[0] != MPIOX_HOLD_HELD)
+        const int64_t state = slot.answer.hold.state;
+
+        soon |= state == MPIOX_HOLD_SOON || state == MPIOX_HOLD_FAILED;
+        *why = state == MPIOX_HOLD_FAILED ? (int)slot.answer.hold.error : *why;
+        if (state != MPIOX_HOLD_HELD)
             continue;
         held = true;
         hold->of[i].index = how == MPIOX_HOLD_TO_LOOK ? -1 : slot.file;
-        hold->unwritten |= slot.arg[1] == 1;
+        hold->unwritten |= slot.answer.hold.stage == MPIOX_HOLD_UNWRITTEN;
     }
     if (soon && held)
         release(hold, false);
@@ -239,17 +245,17 @@ static bool restore_at(const mpiox_service *service, int32_t i, int32_t dead, co
     int code;
 
     for (;;) {
-        slot = (mpiox_slot){.op = MPIOX_OP_HOLD, .arg = {dead + 1}};
+        slot = (mpiox_slot){.op = MPIOX_OP_HOLD, .question.hold.copies_of = dead + 1};
         snprintf(slot.text, sizeof slot.text, "%s", path);
         code = request(&service->delegates[i], &slot);
-        if (code != MPIOX_OK || slot.arg[0] != MPIOX_HOLD_SOON)
+        if (code != MPIOX_OK || slot.answer.hold.state != MPIOX_HOLD_SOON)
             break;
-        if (slot.arg[3] >= LONG_MS)
+        if (slot.answer.hold.lasts_ms >= LONG_MS)
             mpiox_service_patience_step(&wait, &service->delegates[i], MPIOX_OP_HOLD, slot.file, path);
         poll(NULL, 0, 1);
     }
     mpiox_service_patience_end(&wait);
-    return code != MPIOX_OK || slot.arg[0] != MPIOX_HOLD_FAILED;
+    return code != MPIOX_OK || slot.answer.hold.state != MPIOX_HOLD_FAILED;
 }
 
 static bool restore(const mpiox_service *service, int32_t dead, const char *path)
@@ -344,11 +350,11 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
 
-    slot.arg[1] = INT64_MAX;
-    slot.arg[3] = 2;
+    slot.question.flush.end = INT64_MAX;
+    slot.question.flush.then = MPIOX_FLUSH_KEEPS;
     if (request_all(hold, &slot, error) != MPIOX_OK)
         return error->code;
-    slot.arg[3] = 1;
+    slot.question.flush.then = MPIOX_FLUSH_DROPS;
     return request_all(hold, &slot, error);
 }
 
@@ -357,7 +363,7 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     mpiox_error ignored;
     mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
 
-    slot.arg[1] = 1;
+    slot.question.discard.deletes = 1;
     request_all(hold, &slot, &ignored);
 }
 

@@ -101,8 +101,8 @@ bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, 
 /* MPIOX_OP_COMMIT of a range without owner. */
 int mpiox_forwarded_commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version);
 /* The first step of a move of a range that no rank has written to, to a delegate with so many dirty pages. MPIOX_E_ARG:
- * refused, begun->arg[1] is the owner that `from` knows. This and the next two: between migrate_lock() and _unlock().
- */
+ * refused, begun->answer.range.owner is the owner that `from` knows. This and the next two: between migrate_lock() and
+ * _unlock(). */
 int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
                                 int64_t dirty, mpiox_slot *begun);
 void mpiox_forwarded_end_claim(mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun); /* sets `placed` */

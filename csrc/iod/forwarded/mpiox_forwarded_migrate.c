@@ -32,13 +32,13 @@ static int commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, i
 {
     mpiox_slot slot = {.op = MPIOX_OP_COMMIT};
 
-    slot.arg[0] = range;
-    slot.arg[1] = version;
-    slot.arg[2] = stamp;
+    slot.question.commit.range = range;
+    slot.question.commit.version = version;
+    slot.question.commit.stamp = stamp;
     const int code = mpiox_forwarded_request(forwarded, to, &slot);
 
     if (known_version != NULL)
-        *known_version = code == MPIOX_E_ARG ? slot.arg[3] : 0;
+        *known_version = code == MPIOX_E_ARG ? slot.answer.range.version : 0;
     return code;
 }
 
@@ -50,20 +50,23 @@ int mpiox_forwarded_commit(const mpiox_forwarded *forwarded, int32_t range, int3
 static int migrate(const mpiox_forwarded *forwarded, int32_t from, int64_t step, mpiox_slot *slot)
 {
     slot->op = MPIOX_OP_MIGRATE;
-    slot->arg[2] = step;
+    slot->question.migrate.step = step;
     return mpiox_forwarded_request(forwarded, from, slot);
 }
 
-/* The steps after the first. Returns the owner after them. *known_version: see commit(). */
-static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, const mpiox_slot *begun, int64_t *known_version)
+/* The steps after the first, by which `from` gives the range to `to`. Returns the owner after them. *known_version: see
+ * commit(). */
+static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, int32_t to, const mpiox_slot *begun,
+                      int64_t *known_version)
 {
     mpiox_slot end = *begun;
-    const int32_t to = (int32_t)begun->arg[1];
-    const int code = commit(forwarded, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], known_version);
+    const int code = commit(forwarded, (int32_t)begun->question.range, to, begun->answer.range.version,
+                            begun->answer.range.stamp, known_version);
+    const int32_t owner = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
 
-    end.arg[1] = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
+    end.question.migrate.to = owner;
     (void)migrate(forwarded, from, MPIOX_MIGRATE_END, &end); /* if it is dead no client queries it */
-    return (int32_t)end.arg[1];
+    return owner;
 }
 
 bool mpiox_forwarded_migrate_range(mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to, int64_t least)
@@ -74,12 +77,12 @@ bool mpiox_forwarded_migrate_range(mpiox_forwarded *forwarded, int32_t range, in
         mpiox_slot slot = {.op = MPIOX_OP_MIGRATE};
         int64_t known_version = 0;
 
-        slot.arg[0] = range;
-        slot.arg[1] = to;
-        slot.arg[3] = least;
+        slot.question.migrate.range = range;
+        slot.question.migrate.to = to;
+        slot.question.migrate.least_version = least;
         if (migrate(forwarded, from, step, &slot) != MPIOX_OK)
             return false;
-        forwarded->placed[range] = (int16_t)finish(forwarded, from, &slot, &known_version);
+        forwarded->placed[range] = (int16_t)finish(forwarded, from, to, &slot, &known_version);
         if (forwarded->placed[range] == to)
             return true;
         if (known_version < least || known_version + 1 >= MPIOX_VERSION_NEVER) /* it moves there, or never will */
@@ -93,11 +96,11 @@ bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, 
 {
     mpiox_slot slot = {.op = MPIOX_OP_MIGRATE};
 
-    slot.arg[0] = range;
-    if (migrate(forwarded, from, MPIOX_MIGRATE_TAKE_OVER, &slot) != MPIOX_OK || slot.arg[1] < 0 ||
-        slot.arg[1] >= forwarded->owners)
+    slot.question.migrate.range = range;
+    if (migrate(forwarded, from, MPIOX_MIGRATE_TAKE_OVER, &slot) != MPIOX_OK || slot.answer.range.owner < 0 ||
+        slot.answer.range.owner >= forwarded->owners)
         return false;
-    (void)finish(forwarded, from, &slot, NULL);
+    (void)finish(forwarded, from, (int32_t)slot.answer.range.owner, &slot, NULL);
     return true;
 }
 
@@ -106,19 +109,21 @@ bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, 
 int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
                                 int64_t dirty, mpiox_slot *begun)
 {
-    *begun = (mpiox_slot){.op = MPIOX_OP_MIGRATE, .page = dirty};
-    begun->arg[0] = range;
-    begun->arg[1] = to;
+    *begun = (mpiox_slot){.op = MPIOX_OP_MIGRATE,
+                          .question.migrate = {.range = range, .to = to, .dirty_pages = dirty},
+                          .answer.range.owner = to}; /* unless the delegate names another one */
     return migrate(forwarded, from, MPIOX_MIGRATE_CLAIM, begun);
 }
 
 void mpiox_forwarded_end_claim(mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun)
 {
-    forwarded->placed[begun->arg[0]] = (int16_t)finish(forwarded, from, begun, NULL);
+    const int32_t to = (int32_t)begun->question.migrate.to;
+
+    forwarded->placed[begun->question.range] = (int16_t)finish(forwarded, from, to, begun, NULL);
 }
 
 void mpiox_forwarded_give_up_claim(const mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun)
 {
-    begun->arg[1] = from;
+    begun->question.migrate.to = from;
     (void)migrate(forwarded, from, MPIOX_MIGRATE_END, begun);
 }

@@ -84,11 +84,11 @@ int mpiox_forwarded_ask_range(const mpiox_forwarded *forwarded, int32_t range, i
 {
     mpiox_slot slot = {.op = MPIOX_OP_OWNER};
 
-    slot.arg[0] = range;
-    slot.arg[2] = never;
+    slot.question.owner.range = range;
+    slot.question.owner.never = never;
     const int code = mpiox_forwarded_request(forwarded, owner, &slot);
 
-    *out = (mpiox_range_state){.owner = (int16_t)slot.arg[1], .version = slot.arg[3]};
+    *out = (mpiox_range_state){.owner = (int16_t)slot.answer.range.owner, .version = slot.answer.range.version};
     return code;
 }
 

@@ -58,8 +58,10 @@ bool mpiox_replica_introduce(const mpiox_forwarded *forwarded)
 
     for (int32_t i = 0; i < forwarded->owners && sent; i++) {
         const mpiox_rendezvous_address *at = &mpiox_forwarded_owner(forwarded, i)->lives_at;
-        mpiox_slot slot = {
-            .op = MPIOX_OP_PEER, .page = i, .arg = {(int64_t)at->secret[0], (int64_t)at->secret[1], at->port}};
+        mpiox_slot slot = {.op = MPIOX_OP_PEER,
+                           .question.peer = {.delegate = i,
+                                             .secret = {(int64_t)at->secret[0], (int64_t)at->secret[1]},
+                                             .port = at->port}};
 
         for (int32_t k = 0; k < at->count; k++) {
             strcat(slot.text, k > 0 ? " " : "");
@@ -73,7 +75,7 @@ bool mpiox_replica_introduce(const mpiox_forwarded *forwarded)
 
 bool mpiox_replica_keep(const mpiox_forwarded *forwarded, int32_t owner)
 {
-    mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {1}};
+    mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .question.close.how = MPIOX_CLOSING_BEHIND};
 
     return mpiox_forwarded_request(forwarded->replica, replica_of(forwarded, owner), &slot) == MPIOX_OK;
 }
@@ -84,7 +86,7 @@ int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_
     mpiox_slot mark = {.op = MPIOX_OP_REPLICA_MARK}, flush = {.op = MPIOX_OP_FLUSH},
                trim = {.op = MPIOX_OP_REPLICA_TRIM};
 
-    flush.arg[1] = INT64_MAX;
+    flush.question.flush.end = INT64_MAX;
     if (mpiox_forwarded_request(forwarded->replica, replica, &mark) != MPIOX_OK)
         return MPIOX_OK; /* no replica delegate any more */
     const int code = mpiox_forwarded_request(forwarded, owner, &flush);
@@ -107,9 +109,10 @@ bool mpiox_replica_restore(mpiox_forwarded *forwarded, int32_t owner)
         return false;
     const int32_t replica = replica_of(forwarded, owner);
     const mpiox_process *delegate = mpiox_forwarded_owner(forwarded->replica, replica);
-    slot.arg[1] = INT64_MAX;
-    slot.arg[2] = !delegate->local; /* one on another node reports then which bytes it could not write, too */
-    slot.arg[3] = 1;
+    slot.question.flush.end = INT64_MAX;
+    slot.question.flush.stable =
+        !delegate->local; /* one on another node reports then which bytes it could not write, too */
+    slot.question.flush.then = MPIOX_FLUSH_DROPS;
     return mpiox_forwarded_request(forwarded->replica, replica, &slot) == MPIOX_OK &&
            (!delegate->local ||
             !mpiox_cache_find_error(&delegate->cache, forwarded->replica->index[replica], 0, INT64_MAX, &refused));

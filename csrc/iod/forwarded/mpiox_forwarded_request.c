@@ -16,15 +16,14 @@ static int call_local(const mpiox_process *delegate, mpiox_slot *slot)
     shared->op = slot->op;
     shared->client = delegate->client;
     shared->file = slot->file;
-    shared->page = slot->page;
-    memcpy(shared->arg, slot->arg, sizeof slot->arg);
-    memcpy(shared->ahead, slot->ahead, sizeof slot->ahead);
+    shared->question = slot->question;
+    shared->answer = slot->answer;
     memcpy(shared->text, slot->text, sizeof slot->text);
     code = mpiox_ring_call(&delegate->cache, shared, NULL);
     slot->file = shared->file;
     slot->result = shared->result;
     slot->error = shared->error;
-    memcpy(slot->arg, shared->arg, sizeof slot->arg);
+    slot->answer = shared->answer;
     mpiox_ring_give_back(shared);
     return code;
 }

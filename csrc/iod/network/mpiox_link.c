@@ -124,8 +124,8 @@ static int connect_link(mpiox_link *link, const mpiox_rendezvous_address *addres
     if (fd < 0)
         return fd;
     mpiox_link_stream_init(&link->stream, fd);
-    link->page_bytes = welcome.arg[1];
-    link->heartbeat = send_hello(address, deadline - mpiox_now(), MPIOX_PURPOSE_HEARTBEAT, welcome.arg[0], NULL,
+    link->page_bytes = welcome.hello.page_bytes;
+    link->heartbeat = send_hello(address, deadline - mpiox_now(), MPIOX_PURPOSE_HEARTBEAT, welcome.hello.token, NULL,
                                  &ignored, error);
     if (link->heartbeat < 0)
         return link->heartbeat;
@@ -240,11 +240,11 @@ static int64_t ask(mpiox_link *link, mpiox_link_message question, void *body, in
 int mpiox_link_take_errors(mpiox_link *link, int32_t file, mpiox_error *out, int max, int *more)
 {
     mpiox_link_message answer;
-    const int64_t bytes = ask(link, (mpiox_link_message){.op = MPIOX_LINK_ERRORS, .arg = {file, max}}, out,
+    const int64_t bytes = ask(link, (mpiox_link_message){.op = MPIOX_LINK_ERRORS, .errors = {file, max}}, out,
                               (max > 0 ? max : 0) * (int64_t)sizeof *out, &answer);
     if (bytes < 0)
         return MPIOX_E_UNSUPPORTED;
-    *more = (int)answer.arg[0];
+    *more = (int)answer.value;
     const int count = (int)(bytes / (int64_t)sizeof *out);
     for (int i = 0; i < count; i++)
         out[i].what[sizeof out[i].what - 1] = '\0';
@@ -254,10 +254,10 @@ int mpiox_link_take_errors(mpiox_link *link, int32_t file, mpiox_error *out, int
 int mpiox_link_end(mpiox_link *link, int32_t file, int64_t *end)
 {
     mpiox_link_message answer;
-    const mpiox_link_message question = {.op = MPIOX_LINK_END, .arg = {file}};
+    const mpiox_link_message question = {.op = MPIOX_LINK_END, .end = {file}};
     if (ask(link, question, NULL, 0, &answer) < 0)
         return MPIOX_E_UNSUPPORTED;
-    *end = answer.arg[0];
+    *end = answer.value;
     return MPIOX_OK;
 }
 
@@ -265,7 +265,7 @@ int mpiox_link_owners(mpiox_link *link, int32_t file, int16_t *owner, int32_t ra
 {
     int16_t all[MPIOX_FILE_RANGES];
     mpiox_link_message answer;
-    const mpiox_link_message question = {.op = MPIOX_LINK_OWNERS, .arg = {file}};
+    const mpiox_link_message question = {.op = MPIOX_LINK_OWNERS, .owners = {file}};
     const int64_t bytes = ask(link, question, all, sizeof all, &answer);
     if (bytes < 0)
         return MPIOX_E_UNSUPPORTED;
@@ -281,7 +281,7 @@ int mpiox_link_has_pages(mpiox_link *link, int32_t file, int64_t first, int64_t 
         const int64_t part = count < MPIOX_LINK_PAGES ? count : MPIOX_LINK_PAGES;
         const int64_t part_bytes = (part + 63) / 64 * 8;
         mpiox_link_message answer;
-        const mpiox_link_message question = {.op = MPIOX_LINK_CACHED, .arg = {file, first, part}};
+        const mpiox_link_message question = {.op = MPIOX_LINK_CACHED, .cached = {file, first, part}};
         if (ask(link, question, bits, part_bytes, &answer) != part_bytes)
             return mpiox_link_fail(link);
         first += part;

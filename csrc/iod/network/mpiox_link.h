@@ -47,7 +47,7 @@ void mpiox_link_give_up(mpiox_link *link);
 double mpiox_link_waits_s(mpiox_link *link);
 int64_t mpiox_link_page_bytes(const mpiox_link *link); /* of the delegate */
 
-/* A control request: op, file, page, arg, ahead, text of *slot as for mpiox_ring_call(); the answer is written into it.
+/* A control request: op, file, question, text of *slot as for mpiox_ring_call(); the answer is written into it.
  * Returns its result, or MPIOX_E_UNSUPPORTED. (MPIOX_OP_PAGE and MPIOX_OP_DETACH are not for links.) Collected writes
  * are sent first; mpiox_link_drain() returns their result. */
 int mpiox_link_call(mpiox_link *link, mpiox_slot *slot);

@@ -221,7 +221,7 @@ static int send_part(transfer *t, part *p)
     static const char zeros[8];
     const int64_t padding = mpiox_link_padded(p->bytes) - p->bytes;
     mpiox_link_message head = {
-        .op = MPIOX_LINK_WRITE, .bytes = (int64_t)sizeof t->record + p->bytes + padding, .arg = {t->link->epoch, 1}};
+        .op = MPIOX_LINK_WRITE, .bytes = (int64_t)sizeof t->record + p->bytes + padding, .write = {t->link->epoch, 1}};
     sender s = {.link = t->link, .buffer = mpiox_link_buffer(t->link)};
     int64_t position, length;
     if (s.buffer == NULL)
@@ -282,7 +282,7 @@ static int ask_part(transfer *t, part *p)
                       : access->ahead_count < MPIOX_OP_AHEAD           ? access->ahead_count
                                                                        : MPIOX_OP_AHEAD;
     mpiox_link_message head = {
-        .op = MPIOX_LINK_READ, .bytes = (int64_t)sizeof t->record + 8 * (int64_t)count, .arg = {access->beyond}};
+        .op = MPIOX_LINK_READ, .bytes = (int64_t)sizeof t->record + 8 * (int64_t)count, .read = {access->beyond}};
     struct iovec iov[3] = {{NULL, 0},
                            {&t->record, sizeof t->record},
                            {(void *)(uintptr_t)access->ahead, (size_t)count * sizeof access->ahead[0]}};
@@ -362,7 +362,7 @@ static int receive_part(transfer *t, const part *p)
         if (code != MPIOX_OK)
             return fail_with(t, code, NULL);
         left -= answer.bytes;
-        if (answer.arg[0] != 0)
+        if (answer.value != 0)
             return left == 0 ? MPIOX_OK : fail_with(t, mpiox_link_fail(t->link), NULL);
     }
 }

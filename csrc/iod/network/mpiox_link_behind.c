@@ -20,7 +20,8 @@ bool mpiox_link_behind_fits(const mpiox_link *link, int64_t bytes)
 
 static int send_batch(mpiox_link *link, mpiox_link_batch *batch)
 {
-    mpiox_link_message head = {.op = MPIOX_LINK_WRITE, .bytes = mpiox_link_padded(batch->used), .arg = {link->epoch}};
+    mpiox_link_message head = {
+        .op = MPIOX_LINK_WRITE, .bytes = mpiox_link_padded(batch->used), .write = {link->epoch, 0}};
     struct iovec iov[2] = {{NULL, 0}, {batch->bytes, (size_t)head.bytes}};
     memset(batch->bytes + batch->used, 0, (size_t)(head.bytes - batch->used));
     const int code = mpiox_link_send(link, &head, iov, 2, true, false);
@@ -42,7 +43,7 @@ static void await_batch(mpiox_link *link, mpiox_link_batch *batch)
     int code = mpiox_link_receive(link, MPIOX_LINK_WRITE, batch->number, 0, &answer);
     if (code == MPIOX_OK && answer.result < 0)
         code = mpiox_link_receive_error(link, &answer, &error);
-    if (code == MPIOX_OK && (answer.arg[0] < 0 || answer.arg[0] > batch->records))
+    if (code == MPIOX_OK && (answer.value < 0 || answer.value > batch->records))
         code = mpiox_link_fail(link);
     if (code == MPIOX_OK && answer.result == MPIOX_OK) {
         empty(batch);
@@ -50,7 +51,7 @@ static void await_batch(mpiox_link *link, mpiox_link_batch *batch)
     }
     batch->sent = false;
     if (code == MPIOX_OK) {
-        batch->first = (int32_t)answer.arg[0];
+        batch->first = (int32_t)answer.value;
         code = answer.result;
     }
     if (link->stuck == MPIOX_OK) {

@@ -127,7 +127,7 @@ static int oldest_view(const mpiox_link *link)
 
 static int send_view(mpiox_link *link, const mpiox_typemap *view, int number)
 {
-    mpiox_link_message head = {.op = MPIOX_LINK_VIEW, .bytes = mpiox_typemap_blob_bytes(view), .arg = {number}};
+    mpiox_link_message head = {.op = MPIOX_LINK_VIEW, .bytes = mpiox_typemap_blob_bytes(view), .view = {number}};
     void *blob = malloc((size_t)head.bytes);
     struct iovec iov[2] = {{NULL, 0}, {blob, (size_t)head.bytes}};
     if (blob == NULL)
@@ -184,7 +184,7 @@ int mpiox_link_name_filter(mpiox_link *link, const mpiox_link_filter *filter, in
     int i = find_filter(link, filter);
     if (i < 0) {
         i = oldest_filter(link);
-        mpiox_link_message head = {.op = MPIOX_LINK_FILTER, .bytes = sizeof *filter, .arg = {i}};
+        mpiox_link_message head = {.op = MPIOX_LINK_FILTER, .bytes = sizeof *filter, .filter = {i}};
         struct iovec iov[2] = {{NULL, 0}, {(void *)(uintptr_t)filter, sizeof *filter}};
         const int code = mpiox_link_send(link, &head, iov, 2, false, true);
         if (code != MPIOX_OK)

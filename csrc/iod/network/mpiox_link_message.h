@@ -20,7 +20,7 @@
 #define MPIOX_LINK_MAGIC UINT32_C(0x4b4c584d) /* "MXLK" */
 
 enum {
-    MPIOX_LINK_VERSION = 6,
+    MPIOX_LINK_VERSION = 7,
     MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
     MPIOX_LINK_FILTERS = 16,           /* likewise */
     MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */
@@ -29,24 +29,22 @@ enum {
 };
 
 enum mpiox_link_op {
-    MPIOX_LINK_HELLO =
-        1,             /* the delegate's first message, after mpiox_handshake.h: arg[0] = token, arg[1] = page_bytes */
-    MPIOX_LINK_BEAT,   /* no body. Not answered */
-    MPIOX_LINK_CALL,   /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
-    MPIOX_LINK_VIEW,   /* arg[0] = its number, body: the blob. Not answered */
-    MPIOX_LINK_FILTER, /* arg[0] = its number, body: mpiox_link_filter. Not answered */
-    /* arg[0] = epoch, body: records, each followed by its bytes and zeros up to a multiple of 8. The answer has arg[0]
-     * = number of the first record that was not carried out, and the reason: result, with a mpiox_error as body if that
-     * is negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED. arg[1] = 1: if
-     * all were carried out the result is an error of the file that no call has taken yet, if there is one */
+    MPIOX_LINK_HELLO = 1, /* the delegate's first message, after mpiox_handshake.h */
+    MPIOX_LINK_BEAT,      /* no body. Not answered */
+    MPIOX_LINK_CALL,      /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
+    MPIOX_LINK_VIEW,      /* body: the blob. Not answered */
+    MPIOX_LINK_FILTER,    /* body: mpiox_link_filter. Not answered */
+    /* Body: records, each followed by its bytes and zeros up to a multiple of 8. The answer's value is the number of
+     * the first record that was not carried out, and its result is the reason, with a mpiox_error as body if that is
+     * negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED */
     MPIOX_LINK_WRITE,
-    /* arg[0] = 1: beyond; body: one record, and up to MPIOX_OP_AHEAD page numbers. Answered by messages with arg[0] = 1
-     * in the last one, body: the next bytes, or a mpiox_error where the result is negative */
+    /* Body: one record, and up to MPIOX_OP_AHEAD page numbers. Answered by messages, the last one of value 1; body: the
+     * next bytes, or a mpiox_error if the result is negative */
     MPIOX_LINK_READ,
-    MPIOX_LINK_ERRORS, /* arg[0] = file, arg[1] = max. Answered by arg[0] = more, body: errors */
-    MPIOX_LINK_END,    /* arg[0] = file. Answered by arg[0] = end */
-    MPIOX_LINK_CACHED, /* arg[0] = file, arg[1] = first page, arg[2] = count. Answered by a body of bits */
-    MPIOX_LINK_OWNERS, /* arg[0] = file. Answered by arg[0] = unit bytes, body: owner_of of all its ranges */
+    MPIOX_LINK_ERRORS, /* answered by the number of errors that are left, body: errors */
+    MPIOX_LINK_END,    /* answered by the end of the file, bytes */
+    MPIOX_LINK_CACHED, /* answered by a body of bits */
+    MPIOX_LINK_OWNERS, /* answered by the bytes of a unit, body: owner_of of all ranges */
     MPIOX_LINK_OPS
 };
 
@@ -58,7 +56,33 @@ typedef struct mpiox_link_message {
     uint32_t number;
     int32_t result; /* answers */
     int64_t bytes;  /* of the body */
-    int64_t arg[5];
+    union {         /* by operation; an answer has a value */
+        struct {
+            int64_t token, page_bytes;
+        } hello;
+        struct {
+            int64_t number; /* that the client chose; below MPIOX_LINK_VIEWS, MPIOX_LINK_FILTERS */
+        } view, filter;
+        struct {
+            int64_t epoch;
+            int64_t reports; /* 1: if all records were carried out, the result is an error of the file that no call has
+                              * taken yet, if there is one */
+        } write;
+        struct {
+            int64_t beyond; /* 1: also bytes behind the end of the file */
+        } read;
+        struct {
+            int64_t file, most;
+        } errors;
+        struct {
+            int64_t file;
+        } end, owners;
+        struct {
+            int64_t file, first, count; /* pages; first 0 .. MPIOX_LINK_MAX_OFFSET, count 1 .. MPIOX_LINK_PAGES */
+        } cached;
+        int64_t value;
+        int64_t words[5];
+    };
 } mpiox_link_message;
 
 typedef struct mpiox_link_record { /* an access, or a part of one */
@@ -70,7 +94,8 @@ typedef struct mpiox_link_record { /* an access, or a part of one */
 
 typedef struct mpiox_link_call_body { /* the fields of a mpiox_slot that travel */
     int32_t op, file, result, text_bytes;
-    int64_t page, arg[4], ahead[MPIOX_OP_AHEAD];
+    mpiox_op_question question;
+    mpiox_op_answer answer;
     mpiox_error error;
     char text[MPIOX_SLOT_TEXT];
     uint8_t seal[32]; /* see mpiox_link_is_sealed_op(); otherwise zeros */

@@ -89,7 +89,7 @@ static int welcome(int fd, int result, int64_t token, int64_t page_bytes)
                                        .version = MPIOX_LINK_VERSION,
                                        .op = MPIOX_LINK_HELLO,
                                        .result = result,
-                                       .arg = {token, page_bytes}};
+                                       .hello = {token, page_bytes}};
     return send(fd, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
@@ -100,7 +100,7 @@ static void detach(const mpiox_cache *cache, int client)
     if (slot != NULL) {
         slot->op = MPIOX_OP_DETACH;
         slot->client = client;
-        slot->arg[0] = client;
+        slot->question.detach.client = client;
         (void)mpiox_ring_call(cache, slot, NULL);
         mpiox_ring_give_back(slot);
     }

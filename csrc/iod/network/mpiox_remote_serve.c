@@ -86,7 +86,7 @@ static void give_back(mpiox_remote_store *store, char *chunk)
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
-static mpiox_link_message head_of(const mpiox_link_message *request, int result, int64_t arg0, int64_t bytes)
+static mpiox_link_message head_of(const mpiox_link_message *request, int result, int64_t value, int64_t bytes)
 {
     return (mpiox_link_message){.magic = MPIOX_LINK_MAGIC,
                                 .version = MPIOX_LINK_VERSION,
@@ -94,22 +94,22 @@ static mpiox_link_message head_of(const mpiox_link_message *request, int result,
                                 .number = request->number,
                                 .result = result,
                                 .bytes = bytes,
-                                .arg = {arg0}};
+                                .value = value};
 }
 
-static int answer(remote_client *s, const mpiox_link_message *request, int result, int64_t arg0, const void *body,
+static int answer(remote_client *s, const mpiox_link_message *request, int result, int64_t value, const void *body,
                   int64_t bytes)
 {
-    mpiox_link_message head = head_of(request, result, arg0, bytes);
+    mpiox_link_message head = head_of(request, result, value, bytes);
     struct iovec iov[2] = {{&head, sizeof head}, {(void *)(uintptr_t)body, (size_t)bytes}};
     mpiox_link_stream_pause(&s->stream);
     return mpiox_link_stream_write(&s->stream, iov, 2, false) == MPIOX_OK ? MPIOX_OK : END;
 }
 
-static int answer_error(remote_client *s, const mpiox_link_message *request, int result, int64_t arg0,
+static int answer_error(remote_client *s, const mpiox_link_message *request, int result, int64_t value,
                         const mpiox_error *error)
 {
-    return answer(s, request, result, arg0, error, result < 0 ? (int64_t)sizeof *error : 0);
+    return answer(s, request, result, value, error, result < 0 ? (int64_t)sizeof *error : 0);
 }
 
 static mpiox_file_record *open_file(const remote_client *s, int64_t file)
@@ -275,7 +275,7 @@ static int serve_write(remote_client *s, const mpiox_link_message *request)
 {
     int64_t left = request->bytes, done = 0;
     record_work w = {.result = MPIOX_OK};
-    if (s->has_failed && request->arg[0] <= s->failed_epoch)
+    if (s->has_failed && request->write.epoch <= s->failed_epoch)
         w.result = MPIOX_LINK_REFUSED;
     while (left > 0 && w.result == MPIOX_OK) {
         if (serve_record(s, &left, &w) != MPIOX_OK)
@@ -286,9 +286,9 @@ static int serve_write(remote_client *s, const mpiox_link_message *request)
         return END;
     if (w.result != MPIOX_OK && w.result != MPIOX_LINK_REFUSED) {
         s->has_failed = true;
-        s->failed_epoch = request->arg[0];
+        s->failed_epoch = request->write.epoch;
     }
-    if (w.result == MPIOX_OK && request->arg[1] == 1)
+    if (w.result == MPIOX_OK && request->write.reports == 1)
         report_refused(s, &w);
     return answer_error(s, request, w.result, done, &w.error);
 }
@@ -354,7 +354,7 @@ static int send_few(remote_client *s, const mpiox_link_message *request, record_
     mpiox_link_message head;
     if (fetch_bytes(s, request, w, few, sizeof few, &head) != MPIOX_OK)
         return END;
-    return answer(s, request, w->result, head.arg[0], w->result == MPIOX_OK ? (void *)few : &w->error, head.bytes);
+    return answer(s, request, w->result, head.value, w->result == MPIOX_OK ? (void *)few : &w->error, head.bytes);
 }
 
 static int serve_read(remote_client *s, const mpiox_link_message *request)
@@ -367,7 +367,7 @@ static int serve_read(remote_client *s, const mpiox_link_message *request)
         mpiox_link_stream_read(&s->stream, later, later_bytes) != MPIOX_OK ||
         start_record(s, &record, false, &w) != MPIOX_OK)
         return END;
-    w.beyond = request->arg[0] != 0;
+    w.beyond = request->read.beyond != 0;
     w.later = later;
     w.later_count = (int32_t)(later_bytes / 8);
     for (int i = 0; i < w.later_count; i++) {
@@ -416,7 +416,7 @@ static int serve_call(remote_client *s, const mpiox_link_message *request)
     mpiox_link_pack_call(slot, &call);
     mpiox_ring_give_back(slot);
     call.result = result;
-    if (result == MPIOX_OK && call.op == MPIOX_OP_FLUSH && call.arg[2] == 1 &&
+    if (result == MPIOX_OK && call.op == MPIOX_OP_FLUSH && call.question.flush.stable == 1 &&
         mpiox_cache_find_error(s->cache, call.file, 0, INT64_MAX, &call.error))
         call.result = call.error.code; /* a write to stable storage */
     if (result == MPIOX_E_UNSUPPORTED && !mpiox_cache_is_serving(s->cache, true))
@@ -435,14 +435,14 @@ static int serve_view(remote_client *s, const mpiox_link_message *request)
     free(blob);
     if (!fine)
         return END;
-    mpiox_typemap_free(s->views[request->arg[0]]);
-    s->views[request->arg[0]] = view;
+    mpiox_typemap_free(s->views[request->view.number]);
+    s->views[request->view.number] = view;
     return MPIOX_OK;
 }
 
 static int serve_filter(remote_client *s, const mpiox_link_message *request)
 {
-    mpiox_link_filter *filter = &s->filters[request->arg[0]];
+    mpiox_link_filter *filter = &s->filters[request->filter.number];
     if (mpiox_link_stream_read(&s->stream, filter, sizeof *filter) != MPIOX_OK ||
         mpiox_link_check_filter(filter) != MPIOX_OK)
         return END;
@@ -453,22 +453,23 @@ static int serve_errors(remote_client *s, const mpiox_link_message *request)
 {
     mpiox_error errors[MPIOX_CACHE_ERRORS];
     int count = 0, more = 0;
-    const int64_t max = request->arg[1] < MPIOX_CACHE_ERRORS ? request->arg[1] : MPIOX_CACHE_ERRORS;
-    if (open_file(s, request->arg[0]) != NULL && max > 0)
-        count = mpiox_cache_take_errors(s->cache, (int32_t)request->arg[0], errors, (int)max, &more);
+    const int64_t file = request->errors.file;
+    const int64_t max = request->errors.most < MPIOX_CACHE_ERRORS ? request->errors.most : MPIOX_CACHE_ERRORS;
+    if (open_file(s, file) != NULL && max > 0)
+        count = mpiox_cache_take_errors(s->cache, (int32_t)file, errors, (int)max, &more);
     return answer(s, request, MPIOX_OK, more, errors, count * (int64_t)sizeof errors[0]);
 }
 
 static int serve_end(remote_client *s, const mpiox_link_message *request)
 {
-    mpiox_file_record *record = open_file(s, request->arg[0]);
+    mpiox_file_record *record = open_file(s, request->end.file);
     return answer(s, request, MPIOX_OK, record != NULL ? atomic_load(&record->end) : 0, NULL, 0);
 }
 
 static int serve_cached(remote_client *s, const mpiox_link_message *request)
 {
     uint64_t bits[MPIOX_LINK_PAGES / 64] = {0};
-    const int64_t file = request->arg[0], first = request->arg[1], count = request->arg[2];
+    const int64_t file = request->cached.file, first = request->cached.first, count = request->cached.count;
     for (int64_t i = 0; i < count && open_file(s, file) != NULL; i++) {
         const int found = mpiox_cache_has_page(s->cache, (int32_t)file, first + i);
         if (found == MPIOX_FRAME_GONE)
@@ -482,7 +483,7 @@ static int serve_cached(remote_client *s, const mpiox_link_message *request)
 static int serve_owners(remote_client *s, const mpiox_link_message *request)
 {
     int16_t owners[MPIOX_FILE_RANGES];
-    mpiox_file_record *record = open_file(s, request->arg[0]);
+    mpiox_file_record *record = open_file(s, request->owners.file);
     const int32_t ranges = record != NULL ? record->ranges : 0;
     for (int32_t i = 0; i < ranges; i++)
         owners[i] = atomic_load(&record->owner_of[i]);

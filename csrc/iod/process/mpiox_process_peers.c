@@ -129,8 +129,8 @@ static bool start(mpiox_process_peers *peers)
 static bool read_address(const mpiox_slot *slot, mpiox_rendezvous_address *out)
 {
     char text[MPIOX_SLOT_TEXT], *rest = text;
-    *out = (mpiox_rendezvous_address){.port = (int32_t)slot->arg[2],
-                                      .secret = {(uint64_t)slot->arg[0], (uint64_t)slot->arg[1]}};
+    const int64_t port = slot->question.peer.port, *secret = slot->question.peer.secret;
+    *out = (mpiox_rendezvous_address){.port = (int32_t)port, .secret = {(uint64_t)secret[0], (uint64_t)secret[1]}};
     memcpy(text, slot->text, sizeof text);
     text[sizeof text - 1] = '\0';
     for (char *host = strtok_r(rest, " ", &rest); host != NULL && out->count < MPIOX_RENDEZVOUS_ADDRESSES;
@@ -139,7 +139,7 @@ static bool read_address(const mpiox_slot *slot, mpiox_rendezvous_address *out)
             return false;
         strcpy(out->host[out->count++], host);
     }
-    return out->count > 0 && slot->arg[2] > 0 && slot->arg[2] <= PORT_MOST;
+    return out->count > 0 && port > 0 && port <= PORT_MOST;
 }
 
 int mpiox_process_peers_name(void *context, const mpiox_slot *slot)
@@ -149,14 +149,15 @@ int mpiox_process_peers_name(void *context, const mpiox_slot *slot)
     int code = MPIOX_OK;
     if (peers == NULL)
         return MPIOX_E_NOMEM;
-    if (slot->page < 0 || slot->page >= peers->count || !read_address(slot, &address))
+    if (slot->question.peer.delegate < 0 || slot->question.peer.delegate >= peers->count ||
+        !read_address(slot, &address))
         return MPIOX_E_ARG;
     pthread_mutex_lock(&peers->lock);
-    if (peers->peers[slot->page].state == UNKNOWN && start(peers)) {
-        peers->peers[slot->page].address = address;
-        peers->peers[slot->page].state = NAMED;
+    if (peers->peers[slot->question.peer.delegate].state == UNKNOWN && start(peers)) {
+        peers->peers[slot->question.peer.delegate].address = address;
+        peers->peers[slot->question.peer.delegate].state = NAMED;
     }
-    if (peers->peers[slot->page].state == UNKNOWN)
+    if (peers->peers[slot->question.peer.delegate].state == UNKNOWN)
         code = MPIOX_E_NOMEM;
     pthread_mutex_unlock(&peers->lock);
     return code;

@@ -94,7 +94,7 @@ bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *sl
 {
     return slot->op == MPIOX_OP_CLOSE && slot->file >= 0 && slot->file < MPIOX_CACHE_MAX_FILES &&
            server->files[slot->file].storage != NULL &&
-           (slot->arg[0] > 0 || has(server, slot->file, MPIOX_FILE_HIDDEN));
+           (slot->question.close.how > 0 || has(server, slot->file, MPIOX_FILE_HIDDEN));
 }
 
 /* A file was closed: does a checkpoint begin with it? */
@@ -129,12 +129,13 @@ static void leave(mpiox_server *server, int32_t number)
 void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_file *file = &server->files[slot->file];
-    if (slot->arg[0] == 2 && file->drain.holds_unwritten)
+    const bool soon = slot->question.close.how == MPIOX_CLOSING_SOON, of_hold = slot->question.close.of_hold != 0;
+    if (soon && file->drain.holds_unwritten)
         mpiox_server_end_unwritten(server, slot->file);
-    if (slot->arg[1] == 0 || file->holds > 0)
+    if (!of_hold || file->holds > 0)
         leave(server, slot->file);
-    file->holds -= slot->arg[1] == 1 && file->holds > 0;
-    file->drain.soon |= slot->arg[0] == 2;
+    file->holds -= of_hold && file->holds > 0;
+    file->drain.soon |= soon;
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
     mpiox_server_wake(server);
@@ -156,12 +157,12 @@ static int64_t answer_hold_of_copies(mpiox_server *server, mpiox_slot *slot)
         mpiox_file_record *record = mpiox_server_record(server, i);
         if (!is_draining(server, i) || !has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
-        if (record->part == slot->arg[0] - 1) {
+        if (record->part == slot->question.hold.copies_of - 1) {
             file->drain.again = file->drain.orphaned ? file->drain.again : 0;
             file->drain.orphaned = true;
             mpiox_server_wake(server);
             slot->file = i;
-            slot->arg[3] = lasts_ms(file);
+            slot->answer.hold.lasts_ms = lasts_ms(file);
             return file->drain.failing_since > 0 ? MPIOX_HOLD_FAILED : MPIOX_HOLD_SOON;
         }
     }
@@ -171,9 +172,9 @@ static int64_t answer_hold_of_copies(mpiox_server *server, mpiox_slot *slot)
 /* Hurry a closed file to its name; the client repeats the request until then. *slot: the answer. */
 static void hurry(mpiox_server *server, mpiox_server_file *file, int32_t drain_errno, mpiox_slot *slot)
 {
-    slot->arg[2] = file->drain.refused ? EAGAIN : file->drain.failing_since > 0 ? drain_errno : 0;
-    slot->arg[0] = slot->arg[2] != 0 ? MPIOX_HOLD_FAILED : MPIOX_HOLD_SOON;
-    slot->arg[1] = file->drain.ending ? 2 : 0; /* it is written, and gets its name */
+    slot->answer.hold.error = file->drain.refused ? EAGAIN : file->drain.failing_since > 0 ? drain_errno : 0;
+    slot->answer.hold.state = slot->answer.hold.error != 0 ? MPIOX_HOLD_FAILED : MPIOX_HOLD_SOON;
+    slot->answer.hold.stage = file->drain.ending ? MPIOX_HOLD_NAMING : MPIOX_HOLD_WRITING;
     file->drain.soon = true;
     mpiox_server_wake(server);
 }
@@ -181,10 +182,10 @@ static void hurry(mpiox_server *server, mpiox_server_file *file, int32_t drain_e
 /* One about the originals. */
 static void hold(mpiox_server *server, mpiox_slot *slot)
 {
-    const int64_t how = slot->arg[1];
-    slot->arg[0] = atomic_load(&server->cache.header->adopting) ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
-    slot->arg[1] = slot->arg[2] = 0;
-    slot->arg[3] = slot->arg[0] == MPIOX_HOLD_SOON ? INT64_MAX : 0;
+    const int64_t how = slot->question.hold.how;
+    const bool adopts = atomic_load(&server->cache.header->adopting);
+    slot->answer.hold.state = adopts ? MPIOX_HOLD_SOON : MPIOX_HOLD_NONE;
+    slot->answer.hold.lasts_ms = adopts ? INT64_MAX : 0;
     slot->file = -1;
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_server_file *file = &server->files[i];
@@ -193,13 +194,13 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
             has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
         slot->file = i;
-        slot->arg[1] = has(server, i, MPIOX_FILE_UNWRITTEN);
-        slot->arg[3] = lasts_ms(file);
+        slot->answer.hold.stage = has(server, i, MPIOX_FILE_UNWRITTEN) ? MPIOX_HOLD_UNWRITTEN : MPIOX_HOLD_WRITING;
+        slot->answer.hold.lasts_ms = lasts_ms(file);
         if (is_draining(server, i) && (how != MPIOX_HOLD_TO_DELETE || file->drain.ending)) {
             hurry(server, file, atomic_load(&record->drain_errno), slot);
             break;
         }
-        slot->arg[0] = MPIOX_HOLD_HELD;
+        slot->answer.hold.state = MPIOX_HOLD_HELD;
         file->holds += how != MPIOX_HOLD_TO_LOOK;
         atomic_fetch_add(&record->openers, how != MPIOX_HOLD_TO_LOOK);
         break;
@@ -209,8 +210,8 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_follow_folders(server);
-    if (slot->arg[0] != 0)
-        slot->arg[0] = answer_hold_of_copies(server, slot);
+    if (slot->question.hold.copies_of != 0)
+        slot->answer.hold.state = answer_hold_of_copies(server, slot);
     else
         hold(server, slot);
     MPIOX_COUNT(server, requests, 1);

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "mpiox_integer.h"
 #include "mpiox_server_hidden.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
@@ -191,18 +192,18 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flu
     if (!mpiox_server_is_open(server, slot->file))
         return false;
     if (is_move(slot)) {
-        out->range = (int32_t)slot->arg[0];
+        out->range = (int32_t)slot->question.range;
         out->drop = true;
         return true;
     }
     if (slot->op == MPIOX_OP_FLUSH) {
-        out->first = slot->arg[0];
-        out->end = slot->arg[1];
-        out->stable = slot->arg[2] == 1;
-        out->drop = slot->arg[3] == 1;
-        out->keeps = slot->arg[3] == 2;
+        out->first = slot->question.flush.first;
+        out->end = slot->question.flush.end;
+        out->stable = slot->question.flush.stable == 1;
+        out->drop = slot->question.flush.then == MPIOX_FLUSH_DROPS;
+        out->keeps = slot->question.flush.then == MPIOX_FLUSH_KEEPS;
     } else if (slot->op == MPIOX_OP_DISCARD) {
-        out->cut = slot->arg[0];
+        out->cut = slot->question.discard.byte;
         out->first = out->cut / server->cache.page_bytes;
     } else {
         out->closing = true;
@@ -242,7 +243,7 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
     }
     if (is_move(slot))
         mpiox_server_begin_migration(server, slot);
-    if (slot->op == MPIOX_OP_DISCARD && slot->arg[1] == 1)
+    if (slot->op == MPIOX_OP_DISCARD && slot->question.discard.deletes == 1)
         mpiox_server_end_unwritten(server, slot->file);
     MPIOX_COUNT(server, flush_barriers, 1);
     if (what.cut >= 0)
@@ -407,7 +408,11 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
                         mpiox_server_targets *targets)
 {
     mpiox_file_record *record = mpiox_server_record(server, file);
-    const int64_t owners = slot->arg[2] < 1 ? 1 : slot->arg[2] < MPIOX_FILE_RANGES ? slot->arg[2] : MPIOX_FILE_RANGES;
+    const int64_t owners = mpiox_clamp(slot->question.open.owners, 1, MPIOX_FILE_RANGES);
+    const int64_t unit_pages = slot->question.open.unit_pages, servers = slot->question.open.servers;
+    const int64_t weight = slot->question.open.weight, rate = slot->question.open.drain_rate;
+    const int64_t patience = slot->question.open.drain_patience;
+    const bool is_replica = (slot->question.open.flags & MPIOX_FILE_REPLICA) != 0;
     lose_errors(server, file);
     record->device = (uint64_t)status->st_dev;
     record->inode = (uint64_t)status->st_ino;
@@ -418,29 +423,29 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     atomic_store(&record->end, 0);
     atomic_store(&record->drain_errno, 0);
     atomic_store(&record->collectives, 0);
-    record->unit_pages = slot->arg[1] >= 1 && slot->arg[1] <= INT32_MAX ? (int32_t)slot->arg[1] : 1;
+    record->unit_pages = unit_pages >= 1 && unit_pages <= INT32_MAX ? (int32_t)unit_pages : 1;
     record->owners = (int32_t)owners;
     record->part = server->options.delegate;
-    if (slot->arg[0] & MPIOX_FILE_REPLICA) /* arg[3] of others is 0 */
-        record->part = (int32_t)((record->part - slot->arg[3] % owners + owners) % owners);
+    if (is_replica)
+        record->part = (int32_t)((record->part - slot->question.open.shift % owners + owners) % owners);
     /* Of a replica all pages are this delegate's. */
-    record->ranges = slot->arg[0] & MPIOX_FILE_REPLICA ? 0 : mpiox_file_ranges((int32_t)owners);
+    record->ranges = is_replica ? 0 : mpiox_file_ranges((int32_t)owners);
     for (int32_t r = 0; r < record->ranges; r++)
         atomic_store(&record->owner_of[r], (int16_t)(r % owners));
-    atomic_store(&record->flags, (int32_t)slot->arg[0]);
+    atomic_store(&record->flags, (int32_t)slot->question.open.flags);
     atomic_store(&record->openers, 1);
     mpiox_server_targets_free(&server->files[file].targets);
     server->files[file] = (mpiox_server_file){
         .frames = {MPIOX_CACHE_NO_FRAME, MPIOX_CACHE_NO_FRAME, 0, MPIOX_LINK_FILE},
         .tree = MPIOX_CACHE_NO_FRAME,
         .ahead = {.usefulness = 1},
-        .servers = slot->ahead[0] > 0 && slot->ahead[0] <= INT32_MAX ? (int32_t)slot->ahead[0] : 0,
-        .weight = slot->ahead[1] > 0 && slot->ahead[1] <= INT32_MAX ? (int32_t)slot->ahead[1] : 1,
+        .servers = servers > 0 && servers <= INT32_MAX ? (int32_t)servers : 0,
+        .weight = weight > 0 && weight <= INT32_MAX ? (int32_t)weight : 1,
         .stamp = (++server->records_made << 20) + server->options.delegate,
         .targets = *targets,
-        .drain = {.rate = slot->ahead[2] > 0 ? slot->ahead[2] : 0,
-                  .patience = slot->ahead[3] > 0 ? (double)slot->ahead[3] : 0,
-                  .even = slot->ahead[4] == 1},
+        .drain = {.rate = rate > 0 ? rate : 0,
+                  .patience = patience > 0 ? (double)patience : 0,
+                  .even = slot->question.open.drain_even == 1},
     };
     *targets = (mpiox_server_targets){0}; /* they are the file's now */
 }
@@ -500,13 +505,14 @@ static void join_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     mpiox_file_record *record = mpiox_server_record(server, file);
     if (mpiox_server_is_replica(server, file) && strcmp(slot->text, record->path) != 0)
         mpiox_server_discard_copies(server, file); /* it has got its name: they are of no use any more */
-    if (slot->arg[0] & MPIOX_FILE_WRITABLE && !(slot->arg[0] & MPIOX_FILE_COPIED))
+    const int64_t flags = slot->question.open.flags;
+    if (flags & MPIOX_FILE_WRITABLE && !(flags & MPIOX_FILE_COPIED))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_COPIED);
     if (atomic_load(&record->flags) & MPIOX_FILE_DRAINING)
         stop_draining(server, file);
     else
         atomic_fetch_add(&record->openers, 1);
-    atomic_fetch_or(&record->flags, (int32_t)slot->arg[0]);
+    atomic_fetch_or(&record->flags, (int32_t)flags);
 }
 
 /* The file is open: find or make its record. */
@@ -517,9 +523,10 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     *left = storage;
     if ((storage->fd >= 0 ? fstat(storage->fd, &status) : stat(slot->text, &status)) != 0)
         return mpiox_error_set(&slot->error, MPIOX_E_IO, errno, -1, -1, "fstat");
-    if (slot->ahead[6] != 0 && (slot->ahead[5] != (int64_t)status.st_dev || slot->ahead[6] != (int64_t)status.st_ino))
+    const int64_t device = slot->question.open.device, inode = slot->question.open.inode;
+    if (inode != 0 && (device != (int64_t)status.st_dev || inode != (int64_t)status.st_ino))
         return mpiox_error_set(&slot->error, MPIOX_E_IO, ESTALE, -1, -1, "open (its folder was renamed meanwhile)");
-    int32_t file = find_record(server, &status, (int32_t)slot->arg[0] & MPIOX_FILE_REPLICA);
+    int32_t file = find_record(server, &status, (int32_t)slot->question.open.flags & MPIOX_FILE_REPLICA);
     if (file < 0) {
         file = free_record(server);
         if (file < 0)
@@ -533,8 +540,8 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
         return MPIOX_E_FULL;
     }
     slot->file = file;
-    slot->arg[1] = mpiox_server_record(server, file)->unit_pages;
-    slot->arg[2] = mpiox_server_record(server, file)->owners;
+    slot->answer.open.unit_pages = mpiox_server_record(server, file)->unit_pages;
+    slot->answer.open.owners = mpiox_server_record(server, file)->owners;
     return MPIOX_OK;
 }
 
@@ -561,7 +568,7 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     if (memchr(slot->text, '\0', sizeof slot->text) == NULL)
         (void)mpiox_error_set(error, MPIOX_E_ARG, ENAMETOOLONG, -1, -1, "open");
     else
-        code = open_handle(server, slot->text, slot->arg[0], &storage, &access, error);
+        code = open_handle(server, slot->text, slot->question.open.flags, &storage, &access, error);
     if (code == MPIOX_OK)
         mpiox_server_targets_find(server->options.scheduler, storage, &targets);
     pthread_mutex_lock(&server->lock);
@@ -570,7 +577,7 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     if (code == MPIOX_OK)
         code = enter_file(server, slot, storage, access, &targets, &left);
     MPIOX_POINT("entered");
-    if (code == MPIOX_OK && slot->arg[0] & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
+    if (code == MPIOX_OK && slot->question.open.flags & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         code = open_hidden(server, slot);
     mpiox_server_targets_free(&targets);
     if (left != NULL) {

@@ -40,7 +40,7 @@ bool mpiox_server_begin_hidden(mpiox_server *server, const mpiox_slot *slot)
     char room[PATH_MAX];
     if (file->folder <= 0)
         file->folder = mpiox_storage_folder_open(slot->text);
-    if (file->folder <= 0 || ((slot->arg[0] & MPIOX_FILE_HIDDEN) != 0 && !begin(server, slot->file)))
+    if (file->folder <= 0 || ((slot->question.open.flags & MPIOX_FILE_HIDDEN) != 0 && !begin(server, slot->file)))
         return false;
     if (file->guard <= 0)
         file->guard = mpiox_storage_staging_guard(mpiox_server_place(server, slot->file, room));

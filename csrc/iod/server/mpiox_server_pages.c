@@ -71,7 +71,7 @@ static bool pin_now(const mpiox_server *server, uint32_t frame)
 /* The page is in the table. Exclusive use without the lock is a busy thread's, which serves the waiting at its end. */
 static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
 {
-    const bool ready = slot->arg[0] == 0 || mpiox_server_flags_of(server, frame) & MPIOX_FRAME_FILLED;
+    const bool ready = slot->question.page.reads == 0 || mpiox_server_flags_of(server, frame) & MPIOX_FRAME_FILLED;
     if (ready && pin_now(server, frame)) {
         answer_pinned(server, slot, frame);
         return;
@@ -80,7 +80,7 @@ static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame
     if (!ready) {
         server->files[slot->file].read = true;
         if ((server->info[frame].wants & MPIOX_WANT_FILL) == 0)
-            server->info[frame].reader = (int32_t)slot->arg[2];
+            server->info[frame].reader = (int32_t)slot->question.page.client;
         mpiox_server_want(server, frame, MPIOX_WANT_FILL);
     }
 }
@@ -90,30 +90,31 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
 {
     if (server->ending)
         return false;
-    const int owner = mpiox_server_is_open(server, slot->file) && slot->page >= 0
-                          ? mpiox_server_look_at_owner(server, slot->file, slot->page)
+    const int64_t page = slot->question.page.page;
+    const bool writes = slot->question.page.reads == 0;
+    const int owner = mpiox_server_is_open(server, slot->file) && page >= 0
+                          ? mpiox_server_look_at_owner(server, slot->file, page)
                           : -1;
     if (owner != MPIOX_FRAME_HIT) { /* a request that waits for a moving range keeps no slot: the mover needs one */
         mpiox_server_answer(server, slot, owner < 0 ? MPIOX_E_ARG : MPIOX_FRAME_MOVED); /* as MPIOX_PAGE_MOVED */
         return true;
     }
-    uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
+    uint32_t frame = mpiox_frame_find(&server->cache, slot->file, page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
         if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
             mpiox_server_answer(server, slot, MPIOX_E_FULL);
             return true;
         }
         if (mpiox_server_is_unwritten(server, slot->file) &&
-            !mpiox_server_has_unwritten_room(server, slot->arg[0] == 0, &slot->error)) {
-            mpiox_server_answer(server, slot,
-                                slot->arg[0] == 0 ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
+            !mpiox_server_has_unwritten_room(server, writes, &slot->error)) {
+            mpiox_server_answer(server, slot, writes ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
             return true;
         }
         frame = mpiox_server_find_room(server, true);
         if (frame == MPIOX_CACHE_NO_FRAME)
             return false;
-        mpiox_server_put_in(server, frame, slot->file, slot->page, false, slot->arg[0] == 0);
-        if (slot->arg[0] == 0) {
+        mpiox_server_put_in(server, frame, slot->file, page, false, writes);
+        if (writes) {
             answer_pinned(server, slot, frame);
             return true;
         }
@@ -125,18 +126,18 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
 void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot)
 {
     const int32_t file = slot->file;
-    const int64_t count = slot->arg[0] == 0 ? 0 : slot->arg[1];
-    int64_t ahead[MPIOX_OP_AHEAD]; /* the slot is the client's again when it is answered */
-    memcpy(ahead, slot->ahead, sizeof ahead);
+    mpiox_op_ahead ahead = slot->question.page.ahead; /* the slot is the client's again when it is answered */
+    if (slot->question.page.reads == 0)
+        ahead.count = 0;
     const bool first = server->parked.count == 0;
     const bool there = mpiox_server_is_open(server, file) &&
-                       mpiox_frame_find(&server->cache, file, slot->page) != MPIOX_CACHE_NO_FRAME;
+                       mpiox_frame_find(&server->cache, file, slot->question.page.page) != MPIOX_CACHE_NO_FRAME;
     if ((!first && !there) || !serve(server, slot)) {
         MPIOX_COUNT(server, waits, 1);
         mpiox_server_requests_append(server, &server->parked, slot);
         mpiox_server_press(server);
     }
-    mpiox_server_read_ahead(server, file, ahead, count);
+    mpiox_server_read_ahead(server, file, &ahead);
 }
 
 /* A page is cached now: other requests that wait for a frame for it need none any more. */
@@ -145,7 +146,7 @@ static void serve_same_page(mpiox_server *server, int32_t file, int64_t page)
     mpiox_requests others = {.count = 0};
     mpiox_slot *slot;
     while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL) {
-        if (slot->file != file || slot->page != page || !serve(server, slot))
+        if (slot->file != file || slot->question.page.page != page || !serve(server, slot))
             mpiox_server_requests_append(server, &others, slot);
     }
     server->parked = others;
@@ -157,8 +158,8 @@ void mpiox_server_serve_parked(mpiox_server *server)
     mpiox_server_share_choose(server);
     while ((slot = mpiox_server_requests_first(server, &server->parked)) != NULL) {
         const mpiox_requests before = server->parked;
-        const int32_t file = slot->file, client = (int32_t)slot->arg[2];
-        const int64_t page = slot->page; /* the slot may be the client's again in a moment */
+        const int32_t file = slot->file, client = (int32_t)slot->question.page.client;
+        const int64_t page = slot->question.page.page; /* the slot may be the client's again in a moment */
         (void)mpiox_server_requests_take(server, &server->parked);
         if (!serve(server, slot)) {
             server->parked = before;
@@ -188,7 +189,7 @@ void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox
     mpiox_requests *queue = &server->info[frame].waiting, others = {.count = 0};
     mpiox_slot *slot;
     while ((slot = mpiox_server_requests_take(server, queue)) != NULL) {
-        if (slot->arg[0] == 0) {
+        if (slot->question.page.reads == 0) {
             mpiox_server_requests_append(server, &others, slot);
         } else {
             slot->error = *error;
@@ -231,16 +232,17 @@ static int32_t depth_of(const mpiox_server *server, mpiox_ahead_record *record)
     return 1;
 }
 
-void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count)
+void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const mpiox_op_ahead *ahead)
 {
-    if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !mpiox_server_is_open(server, file) ||
-        mpiox_server_is_unwritten(server, file))
+    const int64_t *pages = ahead->page;
+    if (ahead->count <= 0 || server->options.prefetch_pages <= 0 || server->ending ||
+        !mpiox_server_is_open(server, file) || mpiox_server_is_unwritten(server, file))
         return;
     mpiox_ahead_record *record = &server->files[file].ahead;
     server->files[file].read = true;
     judge_some(server);
     const int64_t depth = depth_of(server, record);
-    for (int64_t i = 0; i < count && i < depth && i < MPIOX_OP_AHEAD; i++) {
+    for (int64_t i = 0; i < ahead->count && i < depth && i < MPIOX_OP_AHEAD; i++) {
         if (pages[i] < 0 || mpiox_server_look_at_owner(server, file, pages[i]) != MPIOX_FRAME_HIT ||
             mpiox_frame_find(&server->cache, file, pages[i]) != MPIOX_CACHE_NO_FRAME)
             continue;

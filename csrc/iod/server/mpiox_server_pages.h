@@ -7,7 +7,7 @@
 /* Answer a request for a page, or leave it with the frame, the range or the free frame that it waits for. */
 void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot);
 /* Pages that are likely to be read next. */
-void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count);
+void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const mpiox_op_ahead *ahead);
 
 /* Clean frame in exclusive use: take its page out of the cache. Requests for it begin anew, behind those that wait for
  * a frame already. It may be busy; then it stays so. */

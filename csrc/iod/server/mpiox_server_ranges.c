@@ -5,18 +5,18 @@
 
 static _Atomic int16_t *owner_of(const mpiox_server *server, const mpiox_slot *slot)
 {
-    return &server->cache.header->files[slot->file].owner_of[slot->arg[0]];
+    return &server->cache.header->files[slot->file].owner_of[slot->question.range];
 }
 
 static mpiox_server_migration *move_of(mpiox_server *server, const mpiox_slot *slot)
 {
-    return &server->files[slot->file].moves[slot->arg[0]];
+    return &server->files[slot->file].moves[slot->question.range];
 }
 
 static bool is_range(const mpiox_server *server, const mpiox_slot *slot)
 {
     return slot->file >= 0 && slot->file < MPIOX_CACHE_MAX_FILES && server->files[slot->file].storage != NULL &&
-           slot->arg[0] >= 0 && slot->arg[0] < server->cache.header->files[slot->file].ranges;
+           slot->question.range >= 0 && slot->question.range < server->cache.header->files[slot->file].ranges;
 }
 
 /* ---- taking over ------------------------------------------------------------------------------------------------- */
@@ -24,14 +24,14 @@ static bool is_range(const mpiox_server *server, const mpiox_slot *slot)
 static int judge_commit(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_migration *move = move_of(server, slot);
-    const int64_t version = slot->arg[1], stamp = slot->arg[2];
+    const int64_t version = slot->question.commit.version, stamp = slot->question.commit.stamp;
     const int owner = atomic_load(owner_of(server, slot));
     if (version < 1 || version >= MPIOX_VERSION_NEVER)
         return MPIOX_E_ARG;
     if (version == move->committed && stamp == move->committed_stamp)
         return MPIOX_OK;
     if (version <= move->version || owner == MPIOX_RANGE_MOVING || (stamp < 0 && owner != server->options.delegate)) {
-        slot->arg[3] = move->version;
+        slot->answer.range.version = move->version;
         if (version > move->version)
             move->version = (uint32_t)version;
         return MPIOX_E_ARG;
@@ -64,8 +64,8 @@ static int end_migration(mpiox_server *server, const mpiox_slot *slot)
     if (atomic_load(owner_of(server, slot)) != MPIOX_RANGE_MOVING || move->to == server->options.delegate ||
         move->client != slot->client || move->join != mpiox_ring_join_of(&server->cache, slot->client))
         return MPIOX_E_ARG;
-    atomic_store(owner_of(server, slot), (int16_t)slot->arg[1]);
-    if (slot->arg[1] != server->options.delegate)
+    atomic_store(owner_of(server, slot), (int16_t)slot->question.migrate.to);
+    if (slot->question.migrate.to != server->options.delegate)
         MPIOX_COUNT(server, moved_out, 1);
     return MPIOX_OK;
 }
@@ -77,9 +77,9 @@ static int take_over(mpiox_server *server, mpiox_slot *slot)
         move->client < 0 || move->join == mpiox_ring_join_of(&server->cache, move->client))
         return MPIOX_E_ARG;
     take_charge(server, move, slot);
-    slot->arg[1] = move->to;
-    slot->arg[2] = move->stamp;
-    slot->arg[3] = move->version;
+    slot->answer.range.owner = move->to;
+    slot->answer.range.stamp = move->stamp;
+    slot->answer.range.version = move->version;
     return MPIOX_OK;
 }
 
@@ -90,12 +90,12 @@ static bool is_claimable(const mpiox_server *server, const mpiox_slot *slot)
 {
     const mpiox_cache_header *header = server->cache.header;
     const mpiox_file_record *record = &header->files[slot->file];
-    const int64_t more = slot->page - atomic_load(&header->dirty_frames);
-    if (more * AHEAD > mpiox_server_unwritten_room(server) - slot->page)
+    const int64_t dirty = slot->question.migrate.dirty_pages, more = dirty - atomic_load(&header->dirty_frames);
+    if (more * AHEAD > mpiox_server_unwritten_room(server) - dirty)
         return false;
     for (uint32_t frame = server->files[slot->file].frames.first; frame != MPIOX_CACHE_NO_FRAME;
          frame = server->info[frame].links[MPIOX_LINK_FILE].next) {
-        if (mpiox_server_page_of(server, frame) / record->unit_pages % record->ranges == slot->arg[0])
+        if (mpiox_server_page_of(server, frame) / record->unit_pages % record->ranges == slot->question.range)
             return false;
     }
     return true;
@@ -103,21 +103,22 @@ static bool is_claimable(const mpiox_server *server, const mpiox_slot *slot)
 
 static int judge_migration(mpiox_server *server, mpiox_slot *slot)
 {
-    const int64_t to = slot->arg[1];
+    const int64_t to = slot->question.migrate.to, step = slot->question.migrate.step;
+    const int64_t least = slot->question.migrate.least_version;
     const int owner = atomic_load(owner_of(server, slot));
-    const bool claims = slot->arg[2] == MPIOX_MIGRATE_CLAIM;
+    const bool claims = step == MPIOX_MIGRATE_CLAIM;
     if (to < 0 || to >= server->options.delegates)
         return MPIOX_E_ARG;
-    if (slot->arg[2] == MPIOX_MIGRATE_END)
+    if (step == MPIOX_MIGRATE_END)
         return end_migration(server, slot);
-    if (slot->arg[2] == MPIOX_MIGRATE_TAKE_OVER)
+    if (step == MPIOX_MIGRATE_TAKE_OVER)
         return take_over(server, slot);
-    const bool begins = claims || slot->arg[2] == MPIOX_MIGRATE_BEGIN || slot->arg[2] == MPIOX_MIGRATE_REPAIR;
-    const bool fine = begins && to != server->options.delegate && slot->arg[3] >= 0 &&
-                      slot->arg[3] < MPIOX_VERSION_NEVER && move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER &&
-                      owner == server->options.delegate && (!claims || is_claimable(server, slot));
+    const bool begins = claims || step == MPIOX_MIGRATE_BEGIN || step == MPIOX_MIGRATE_REPAIR;
+    const bool fine = begins && to != server->options.delegate && least >= 0 && least < MPIOX_VERSION_NEVER &&
+                      move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER && owner == server->options.delegate &&
+                      (!claims || is_claimable(server, slot));
     if (claims && !fine)
-        slot->arg[1] = owner;
+        slot->answer.range.owner = owner;
     return fine ? MPIOX_MIGRATE_BARRIER : MPIOX_E_ARG;
 }
 
@@ -135,17 +136,18 @@ void mpiox_server_begin_migration(mpiox_server *server, mpiox_slot *slot)
     mpiox_server_migration *move = move_of(server, slot);
     atomic_store(owner_of(server, slot), MPIOX_RANGE_MOVING);
     if (slot->op == MPIOX_OP_COMMIT) {
-        move->version = move->committed = (uint32_t)slot->arg[1];
-        move->committed_stamp = slot->arg[2];
+        move->version = move->committed = (uint32_t)slot->question.commit.version;
+        move->committed_stamp = slot->question.commit.stamp;
         move->to = (int16_t)server->options.delegate; /* only this barrier may end it */
         return;
     }
-    move->version = slot->arg[3] > move->version ? (uint32_t)slot->arg[3] : move->version + 1;
-    move->to = (int16_t)slot->arg[1];
-    move->stamp = server->files[slot->file].stamp * (slot->arg[2] == MPIOX_MIGRATE_REPAIR ? -1 : 1);
+    const int64_t least = slot->question.migrate.least_version;
+    move->version = least > move->version ? (uint32_t)least : move->version + 1;
+    move->to = (int16_t)slot->question.migrate.to;
+    move->stamp = server->files[slot->file].stamp * (slot->question.migrate.step == MPIOX_MIGRATE_REPAIR ? -1 : 1);
     take_charge(server, move, slot);
-    slot->arg[2] = move->stamp;
-    slot->arg[3] = move->version;
+    slot->answer.range.stamp = move->stamp;
+    slot->answer.range.version = move->version;
 }
 
 int mpiox_server_answer_owner(mpiox_server *server, mpiox_slot *slot)
@@ -154,9 +156,9 @@ int mpiox_server_answer_owner(mpiox_server *server, mpiox_slot *slot)
         return MPIOX_E_ARG;
     mpiox_server_migration *move = move_of(server, slot);
     const int owner = atomic_load(owner_of(server, slot));
-    if (slot->arg[2] == 1 && owner != server->options.delegate && owner != MPIOX_RANGE_MOVING)
+    if (slot->question.owner.never == 1 && owner != server->options.delegate && owner != MPIOX_RANGE_MOVING)
         move->version = MPIOX_VERSION_NEVER;
-    slot->arg[1] = owner;
-    slot->arg[3] = move->version;
+    slot->answer.range.owner = owner;
+    slot->answer.range.version = move->version;
     return MPIOX_OK;
 }

@@ -386,7 +386,7 @@ static void take_slot(service *self, mpiox_slot *slot)
         mpiox_server_requests_append(server, &self->flush_barriers, slot);
         return;
     case MPIOX_OP_AHEAD_ONLY:
-        mpiox_server_read_ahead(server, slot->file, slot->ahead, slot->arg[1]);
+        mpiox_server_read_ahead(server, slot->file, &slot->question.ahead_only);
         mpiox_server_answer(server, slot, MPIOX_OK);
         return;
     case MPIOX_OP_REPLICA_MARK:

@@ -32,7 +32,7 @@ void mpiox_server_share_choose(mpiox_server *server)
     if (server->share == NULL || server->parked.count < 2)
         return;
     while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL) { /* rest begins with the least */
-        const double start = start_of(server, client_of(slot->arg[2]));
+        const double start = start_of(server, client_of(slot->question.page.client));
         if (rest.count == 0 || start < least) {
             mpiox_server_requests_move(server, &passed, &rest);
             least = start;

@@ -59,7 +59,7 @@ bool mpiox_server_has_unwritten_room(mpiox_server *server, bool write, mpiox_err
 bool mpiox_server_asks_to_keep(const mpiox_server *server, const mpiox_slot *slot)
 {
     return slot->op == MPIOX_OP_FLUSH && mpiox_server_is_unwritten(server, slot->file) &&
-           (slot->arg[2] == 1 || slot->arg[3] == 0);
+           (slot->question.flush.stable == 1 || slot->question.flush.then == MPIOX_FLUSH_CACHES);
 }
 
 void mpiox_server_end_unwritten(mpiox_server *server, int32_t file)

@@ -36,7 +36,7 @@ static void leave_one(mpiox_process *delegate)
     if (slot != NULL) {
         slot->op = MPIOX_OP_DETACH;
         slot->client = delegate->client;
-        slot->arg[0] = delegate->client;
+        slot->question.detach.client = delegate->client;
         mpiox_ring_post(&delegate->cache, slot);
     }
     delegate->client = -1;

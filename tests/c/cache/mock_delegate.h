@@ -117,15 +117,15 @@ static void mock_fill(mock *self, uint32_t frame)
 static void mock_page(mock *self, mpiox_slot *slot)
 {
     const mpiox_cache *cache = &self->cache;
-    uint32_t frame = mpiox_frame_find(cache, slot->file, slot->page);
+    uint32_t frame = mpiox_frame_find(cache, slot->file, slot->question.page.page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
         frame = self->next++ % (uint32_t)cache->frame_count;
         mock_evict(self, frame);
-        mpiox_frame_insert(cache, frame, slot->file, slot->page, slot->arg[0] == 0);
-    } else if (slot->arg[0] == 0) {
+        mpiox_frame_insert(cache, frame, slot->file, slot->question.page.page, slot->question.page.reads == 0);
+    } else if (slot->question.page.reads == 0) {
         atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
-    if (slot->arg[0] != 0) {
+    if (slot->question.page.reads != 0) {
         mock_fill(self, frame);
         atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
@@ -143,7 +143,7 @@ static void mock_serve(mock *self, mpiox_slot *slot)
         for (int32_t i = 0; i < self->cache.frame_count; i++)
             mock_flush(self, (uint32_t)i);
     }
-    slot->arg[1] = 2 * slot->arg[0] + 1;
+    slot->answer.range.version = 2 * slot->question.range + 1;
     mpiox_ring_answer(slot, 0);
 }
 

@@ -38,16 +38,16 @@ static void *produce(void *context)
             continue;
         }
         const int64_t question = (int64_t)(mock_random(&random) >> 20);
-        wrong += slot->client != -1 || slot->arg[0] != 0 || slot->page != 0 || slot->text[0] != '\0';
+        wrong += slot->client != -1 || slot->question.range != 0 || slot->answer.range.version != 0 ||
+                 slot->text[0] != '\0';
         slot->op = kind < 4 ? MPIOX_OP_AHEAD_ONLY : MPIOX_OP_PING;
-        slot->arg[0] = question;
-        slot->page = question;
+        slot->question.commit.range = slot->question.commit.stamp = question;
         if (kind < 4) {
             posted++;
             mpiox_ring_post(&the.cache, slot);
             continue;
         }
-        wrong += mpiox_ring_call(&the.cache, slot, NULL) != 0 || slot->arg[1] != 2 * question + 1;
+        wrong += mpiox_ring_call(&the.cache, slot, NULL) != 0 || slot->answer.range.version != 2 * question + 1;
         mpiox_ring_give_back(slot);
     }
     return NULL;
@@ -79,8 +79,8 @@ static void *consume(void *context)
         }
         served++;
         served_posts += slot->op == MPIOX_OP_AHEAD_ONLY;
-        wrong += slot->page != slot->arg[0];
-        slot->arg[1] = 2 * slot->arg[0] + 1;
+        wrong += slot->question.commit.range != slot->question.commit.stamp;
+        slot->answer.range.version = 2 * slot->question.range + 1;
         mpiox_ring_answer(slot, 0);
     }
     mpiox_futex_set(&cache->header->state, MPIOX_CACHE_ENDED);
@@ -153,8 +153,9 @@ static int client_process(uint64_t seed)
             return 1;
         slot->client = client;
         slot->op = MPIOX_OP_PING;
-        slot->arg[0] = (int64_t)seed * calls + i;
-        wrong += mpiox_ring_call(&the.cache, slot, NULL) != 0 || slot->arg[1] != 2 * slot->arg[0] + 1;
+        slot->question.range = (int64_t)seed * calls + i;
+        wrong += mpiox_ring_call(&the.cache, slot, NULL) != 0 ||
+                 slot->answer.range.version != 2 * slot->question.range + 1;
         mpiox_ring_give_back(slot);
         mpiox_ring_push_frame(&the.cache, (uint32_t)(i % frames));
     }

@@ -39,7 +39,7 @@ static void append_answer(answers *out, choices *c, int op, uint32_t number, int
     static const int64_t values[] = {0, 1, 8, 80, 96, 4096, 30000, -1, INT32_MAX, INT64_MAX, INT64_MIN};
     mpiox_link_message head = {
         .magic = MPIOX_LINK_MAGIC, .version = MPIOX_LINK_VERSION, .op = (uint16_t)op, .number = number, .bytes = body};
-    head.arg[0] = choose(c, 0, 2) > 0 ? 1 : values[choose(c, 0, 10)];
+    head.value = choose(c, 0, 2) > 0 ? 1 : values[choose(c, 0, 10)];
     switch (choose(c, 0, 12)) {
     case 0:
         head.bytes = values[choose(c, 0, 10)];

@@ -56,7 +56,7 @@ static void append_head(message_buffer *out, choices *c, int op, int64_t bytes)
     mpiox_link_message head = {
         .magic = MPIOX_LINK_MAGIC, .version = MPIOX_LINK_VERSION, .op = (uint16_t)op, .number = 1, .bytes = bytes};
     for (int i = 0; i < 5; i++)
-        head.arg[i] = choose(c, 0, 3) == 0 ? edge(c) : choose(c, 0, 2);
+        head.words[i] = choose(c, 0, 3) == 0 ? edge(c) : choose(c, 0, 2);
     if (choose(c, 0, 40) == 1)
         head.bytes = edge(c);
     append(out, &head, sizeof head);
@@ -112,8 +112,10 @@ static const uint8_t session[MPIOX_HANDSHAKE_KEY] = {7};
 static void append_call(message_buffer *out, choices *c)
 {
     mpiox_link_call_body call = {.op = (int32_t)choose(c, 0, 12), .text_bytes = (int32_t)choose(c, 0, 9), .text = "/f"};
-    for (int i = 0; i < 4; i++)
-        call.arg[i] = choose(c, 0, 2) == 0 ? edge(c) : choose(c, 0, 3);
+    int64_t words[sizeof call.question / 8] = {0};
+    for (int i = 0; i < 5; i++)
+        words[i] = choose(c, 0, 2) == 0 ? edge(c) : choose(c, 0, 3);
+    memcpy(&call.question, words, sizeof words);
     if (choose(c, 0, 9) == 1)
         call.file = (int32_t)edge(c);
     if (choose(c, 0, 9) == 1)
@@ -180,7 +182,7 @@ static void start(void)
     mpiox_remote_store_init(&store, 20000);
     mpiox_slot *slot = mpiox_ring_take(&delegate.cache);
     slot->op = MPIOX_OP_OPEN;
-    slot->arg[1] = slot->arg[2] = 1;
+    slot->question.open.unit_pages = slot->question.open.owners = 1;
     strcpy(slot->text, "/file");
     REQUIRE(mpiox_ring_call(&delegate.cache, slot, NULL) == MPIOX_OK);
     atomic_fetch_add(&delegate.cache.header->files[0].openers, INT32_MAX / 2); /* the input may close it */

@@ -39,7 +39,7 @@ static inline mpiox_link *link_to(const mpiox_rendezvous_address *address)
 
 static inline int32_t open_over(mpiox_link *link, int64_t unit_pages, int64_t owners)
 {
-    mpiox_slot slot = {.op = MPIOX_OP_OPEN, .arg = {3, unit_pages, owners}, .text = "/file"};
+    mpiox_slot slot = {.op = MPIOX_OP_OPEN, .question.open = {3, unit_pages, owners}, .text = "/file"};
     CHECK_EQUAL(mpiox_link_call(link, &slot), MPIOX_OK);
     return slot.file;
 }

@@ -96,21 +96,22 @@ static int mock_page(mock *self, mpiox_slot *slot)
 {
     const mpiox_cache *cache = &self->cache;
     const mpiox_file_record *record = &cache->header->files[slot->file];
-    const int64_t range = slot->page / record->unit_pages % record->ranges;
-    uint32_t frame = mpiox_frame_find(cache, slot->file, slot->page);
-    atomic_fetch_add(&self->aheads, (int32_t)slot->arg[1]);
+    const int64_t page = slot->question.page.page, reads = slot->question.page.reads;
+    const int64_t range = page / record->unit_pages % record->ranges;
+    uint32_t frame = mpiox_frame_find(cache, slot->file, page);
+    atomic_fetch_add(&self->aheads, (int32_t)slot->question.page.ahead.count);
     if (atomic_load(&record->owner_of[range]) != cache->header->delegate)
         return MPIOX_PAGE_MOVED;
-    if (slot->arg[0] != 0 && slot->page == atomic_load(&self->bad_page))
-        return mpiox_error_set(&slot->error, MPIOX_E_IO, 5, slot->page * cache->page_bytes, 1, "mock fill");
+    if (reads != 0 && page == atomic_load(&self->bad_page))
+        return mpiox_error_set(&slot->error, MPIOX_E_IO, 5, page * cache->page_bytes, 1, "mock fill");
     if (frame == MPIOX_CACHE_NO_FRAME) {
         frame = self->next++ % (uint32_t)cache->frame_count;
         mock_flush(self, frame, true);
-        mpiox_frame_insert(cache, frame, slot->file, slot->page, slot->arg[0] == 0);
-    } else if (slot->arg[0] == 0) {
+        mpiox_frame_insert(cache, frame, slot->file, page, reads == 0);
+    } else if (reads == 0) {
         atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
-    if (slot->arg[0] != 0) {
+    if (reads != 0) {
         mock_fill(self, frame);
         atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
@@ -125,16 +126,16 @@ static int mock_open(mock *self, mpiox_slot *slot)
     if (strcmp(slot->text, "/full") == 0)
         return MPIOX_E_FULL;
     if (atomic_load(&record->openers) == 0) {
-        record->unit_pages = (int32_t)slot->arg[1];
-        record->owners = (int32_t)slot->arg[2];
+        record->unit_pages = (int32_t)slot->question.open.unit_pages;
+        record->owners = (int32_t)slot->question.open.owners;
         record->ranges = mpiox_file_ranges(record->owners);
         for (int32_t r = 0; r < record->ranges; r++)
             atomic_store(&record->owner_of[r], (int16_t)(r % record->owners));
     }
     atomic_fetch_add(&record->openers, 1);
     slot->file = 0;
-    slot->arg[1] = record->unit_pages;
-    slot->arg[2] = record->owners;
+    slot->answer.open.unit_pages = record->unit_pages;
+    slot->answer.open.owners = record->owners;
     return MPIOX_OK;
 }
 
@@ -148,13 +149,13 @@ static int mock_answer(mock *self, mpiox_slot *slot)
     case MPIOX_OP_FLUSH:
         mock_sleep(atomic_load(&self->flush_ms));
         for (int32_t i = 0; i < self->cache.frame_count; i++)
-            mock_flush(self, (uint32_t)i, slot->arg[3] != 0);
+            mock_flush(self, (uint32_t)i, slot->question.flush.then == MPIOX_FLUSH_DROPS);
         return MPIOX_OK;
     case MPIOX_OP_CLOSE:
         atomic_fetch_sub(&self->cache.header->files[slot->file].openers, 1);
         return MPIOX_OK;
     case MPIOX_OP_AHEAD_ONLY:
-        atomic_fetch_add(&self->aheads, (int32_t)slot->arg[1]);
+        atomic_fetch_add(&self->aheads, (int32_t)slot->question.ahead_only.count);
         return MPIOX_OK;
     case MPIOX_OP_PING:
         atomic_fetch_add(&self->pings, 1);

@@ -78,7 +78,7 @@ static void await_death(const mpiox_link *link)
 
 static void *flush(void *context)
 {
-    mpiox_slot slot = {.op = MPIOX_OP_FLUSH, .arg = {0, 1}};
+    mpiox_slot slot = {.op = MPIOX_OP_FLUSH, .question.flush = {0, 1}};
     return (void *)(intptr_t)mpiox_link_call(context, &slot);
 }
 
@@ -346,7 +346,7 @@ static void check_dropped(void)
         mock_start(&s.delegate, PAGE, 200, 0, 1);
         CHECK_EQUAL(start_listener(&s.delegate.cache, &s.listener, &s.address, NULL), MPIOX_OK);
         s.link = link_to(&s.address); /* the hello does not count */
-        mpiox_slot slot = {.op = MPIOX_OP_OPEN, .arg = {3, 1, 1}, .text = "/file"};
+        mpiox_slot slot = {.op = MPIOX_OP_OPEN, .question.open = {3, 1, 1}, .text = "/file"};
         int code = mpiox_link_call(s.link, &slot);
         for (int i = 0; i < 20 && code == MPIOX_OK; i++) {
             mpiox_link_access access = access_of(&s, 1, PAGE);

@@ -179,11 +179,13 @@ static void check_every_bit(void)
 static void check_masks(void)
 {
     static const uint8_t key[MPIOX_HANDSHAKE_KEY] = {7};
-    mpiox_link_call_body call = {.op = MPIOX_OP_PEER, .arg = {11, 12, 13}}, first = call, second = call;
+    mpiox_link_call_body call = {.op = MPIOX_OP_PEER, .question.peer = {.secret = {11, 12}, .port = 13}}, first = call,
+                         second = call;
     mpiox_link_mask_call(key, 1, &first);
     mpiox_link_mask_call(key, 2, &second);
-    CHECK(first.arg[0] != 11 && first.arg[1] != 12 && first.arg[0] != second.arg[0] && first.arg[1] != second.arg[1]);
-    CHECK_EQUAL(first.arg[2], 13);
+    const int64_t *once = first.question.peer.secret, *twice = second.question.peer.secret;
+    CHECK(once[0] != 11 && once[1] != 12 && once[0] != twice[0] && once[1] != twice[1]);
+    CHECK_EQUAL(first.question.peer.port, 13);
     mpiox_link_mask_call(key, 1, &first);
     CHECK(memcmp(&first, &call, sizeof call) == 0);
     call.op = MPIOX_OP_OPEN;
@@ -195,7 +197,7 @@ static void check_masks(void)
 static void check_seals(void)
 {
     uint8_t keys[2][MPIOX_HANDSHAKE_KEY];
-    mpiox_link_call_body call = {.op = MPIOX_OP_OPEN, .text_bytes = 5, .text = "/file", .arg = {3, 1, 1}};
+    mpiox_link_call_body call = {.op = MPIOX_OP_OPEN, .text_bytes = 5, .text = "/file", .question.open = {3, 1, 1}};
     exchange e;
     for (int i = 0; i < 2; i++) {
         prepare(&e);
@@ -207,9 +209,9 @@ static void check_seals(void)
     CHECK_EQUAL(mpiox_link_is_sealed(keys[0], 4, &call), true);
     CHECK_EQUAL(mpiox_link_is_sealed(keys[0], 5, &call), false);
     CHECK_EQUAL(mpiox_link_is_sealed(keys[1], 4, &call), false);
-    call.arg[0] = 1;
+    call.question.open.flags = 1;
     CHECK_EQUAL(mpiox_link_is_sealed(keys[0], 4, &call), false);
-    call.arg[0] = 3;
+    call.question.open.flags = 3;
     call.text[1] = 'F';
     CHECK_EQUAL(mpiox_link_is_sealed(keys[0], 4, &call), false);
 }

@@ -51,13 +51,13 @@ static void check_control(void)
     CHECK_EQUAL(mpiox_link_page_bytes(s.link), PAGE);
     CHECK_EQUAL(ping(s.link), MPIOX_OK);
     CHECK_EQUAL(atomic_load(&s.delegate.pings), 1);
-    mpiox_slot slot = {.op = MPIOX_OP_OPEN, .arg = {3, 1, 1}, .text = "/full"};
+    mpiox_slot slot = {.op = MPIOX_OP_OPEN, .question.open = {3, 1, 1}, .text = "/full"};
     CHECK_EQUAL(mpiox_link_call(s.link, &slot), MPIOX_E_FULL);
-    slot = (mpiox_slot){.op = MPIOX_OP_PAGE, .page = 1}; /* not for links */
+    slot = (mpiox_slot){.op = MPIOX_OP_PAGE, .question.page.page = 1}; /* not for links */
     CHECK_EQUAL(mpiox_link_call(s.link, &slot), MPIOX_E_ARG);
-    slot = (mpiox_slot){.op = MPIOX_OP_OPEN, .arg = {3, 1, 1}, .text = "relative"};
+    slot = (mpiox_slot){.op = MPIOX_OP_OPEN, .question.open = {3, 1, 1}, .text = "relative"};
     CHECK_EQUAL(mpiox_link_call(s.link, &slot), MPIOX_E_ARG);
-    slot = (mpiox_slot){.op = MPIOX_OP_AHEAD_ONLY, .arg = {0, 2}, .ahead = {4, 5}};
+    slot = (mpiox_slot){.op = MPIOX_OP_AHEAD_ONLY, .question.ahead_only = {2, {4, 5}}};
     CHECK_EQUAL(mpiox_link_call(s.link, &slot), MPIOX_OK);
     CHECK_EQUAL(ping(s.link), MPIOX_OK); /* in order: what was asked before it is done */
     CHECK_EQUAL(atomic_load(&s.delegate.aheads), 2);
@@ -360,7 +360,8 @@ static void check_threads(int64_t behind)
 static void *flush(void *context)
 {
     const station *s = context;
-    mpiox_slot slot = {.op = MPIOX_OP_FLUSH, .file = s->file, .arg = {0, INT64_MAX, 0, 1}};
+    mpiox_slot slot = {
+        .op = MPIOX_OP_FLUSH, .file = s->file, .question.flush = {.end = INT64_MAX, .then = MPIOX_FLUSH_DROPS}};
     return (void *)(intptr_t)mpiox_link_call(s->link, &slot);
 }
 

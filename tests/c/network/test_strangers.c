@@ -176,7 +176,8 @@ static void check_unsealed(void)
 {
     station s;
     mpiox_link_message welcome;
-    mpiox_link_call_body call = {.op = MPIOX_OP_OPEN, .text_bytes = 11, .text = "/etc/shadow", .arg = {3, 1, 1}};
+    mpiox_link_call_body call = {
+        .op = MPIOX_OP_OPEN, .text_bytes = 11, .text = "/etc/shadow", .question.open = {3, 1, 1}};
     mpiox_rendezvous_wish wish = {.purpose = MPIOX_PURPOSE_DATA, .welcome = &welcome, .welcome_bytes = sizeof welcome};
     station_start(&s, PAGE, 8, 0, 1, 1);
     const int fd = mpiox_rendezvous_connect(&s.address, 20, &wish, NULL);

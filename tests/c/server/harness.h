@@ -95,18 +95,17 @@ __attribute__((unused)) static int end_server(running *self)
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-__attribute__((unused)) static int request(const mpiox_cache *cache, int op, int32_t file, int64_t a, int64_t b,
-                                           int64_t c, int64_t d, mpiox_error *error)
+__attribute__((unused)) static const mpiox_op_question nothing;
+
+__attribute__((unused)) static int request(const mpiox_cache *cache, int op, int32_t file, mpiox_op_question question,
+                                           mpiox_error *error)
 {
     mpiox_slot *slot = mpiox_ring_take(cache);
     if (slot == NULL)
         return MPIOX_E_UNSUPPORTED;
     slot->op = op;
     slot->file = file;
-    slot->arg[0] = a;
-    slot->arg[1] = b;
-    slot->arg[2] = c;
-    slot->arg[3] = d;
+    slot->question = question;
     const int code = mpiox_ring_call(cache, slot, NULL);
     if (error != NULL)
         *error = slot->error;
@@ -122,10 +121,8 @@ __attribute__((unused)) static int open_shared(const mpiox_cache *cache, const c
     if (slot == NULL)
         return MPIOX_E_UNSUPPORTED;
     slot->op = MPIOX_OP_OPEN;
-    slot->arg[0] = flags;
-    slot->arg[1] = unit_pages;
-    slot->arg[2] = owners;
-    slot->ahead[0] = 3; /* servers */
+    slot->question.open = (struct mpiox_op_open){
+        .flags = flags, .unit_pages = unit_pages, .owners = owners, .servers = 3};
     snprintf(slot->text, sizeof slot->text, "%s", path);
     const int code = mpiox_ring_call(cache, slot, NULL), file = slot->file;
     mpiox_ring_give_back(slot);
@@ -134,17 +131,21 @@ __attribute__((unused)) static int open_shared(const mpiox_cache *cache, const c
 
 __attribute__((unused)) static int flush_file(const mpiox_cache *cache, int file, bool stable, bool drop)
 {
-    return request(cache, MPIOX_OP_FLUSH, file, 0, INT64_MAX, stable, drop, NULL);
+    return request(
+        cache, MPIOX_OP_FLUSH, file,
+        (mpiox_op_question){
+            .flush = {.end = INT64_MAX, .stable = stable, .then = drop ? MPIOX_FLUSH_DROPS : MPIOX_FLUSH_CACHES}},
+        NULL);
 }
 
 __attribute__((unused)) static int close_shared(const mpiox_cache *cache, int file)
 {
-    return request(cache, MPIOX_OP_CLOSE, file, 0, 0, 0, 0, NULL);
+    return request(cache, MPIOX_OP_CLOSE, file, nothing, NULL);
 }
 
 __attribute__((unused)) static void leave(const mpiox_cache *cache, int client)
 {
-    (void)request(cache, MPIOX_OP_DETACH, -1, client, 0, 0, 0, NULL);
+    (void)request(cache, MPIOX_OP_DETACH, -1, (mpiox_op_question){.detach.client = client}, NULL);
     mpiox_ring_leave(cache, client);
 }
 

@@ -110,7 +110,7 @@ static void act_alone(client *self, uint32_t *random)
         compare_file(self);
     } else if (what == 2) {
         const int64_t from = next_random(random) % FILE_BYTES;
-        if (request(cache, MPIOX_OP_DISCARD, all->file, from, 0, 0, 0, NULL) != MPIOX_OK)
+        if (request(cache, MPIOX_OP_DISCARD, all->file, (mpiox_op_question){.discard.byte = from}, NULL) != MPIOX_OK)
             fail(self, "discard", from);
         if (truncate(self->path, from) != 0 || truncate(self->path, FILE_BYTES) != 0)
             fail(self, "truncate", from);
@@ -121,7 +121,7 @@ static void act_alone(client *self, uint32_t *random)
         if (close_shared(cache, all->file) != MPIOX_OK)
             fail(self, "close", 0);
         compare_file(self);
-    } else if (request(cache, MPIOX_OP_PING, 0, 0, 0, 0, 0, NULL) != MPIOX_OK) {
+    } else if (request(cache, MPIOX_OP_PING, 0, nothing, NULL) != MPIOX_OK) {
         fail(self, "ping", 0);
     }
 }

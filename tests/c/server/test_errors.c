@@ -197,9 +197,9 @@ static void opening(void)
         CHECK_EQUAL(close_shared(cache, i), MPIOX_OK);
     CHECK_EQUAL(close_shared(cache, 3), MPIOX_OK);
     CHECK_EQUAL(close_shared(cache, 3), MPIOX_E_ARG); /* it is closed */
-    CHECK_EQUAL(request(cache, MPIOX_OP_FLUSH, 99, 0, 1, 0, 0, &error), MPIOX_E_ARG);
-    CHECK_EQUAL(request(cache, MPIOX_OP_PAGE, 3, 0, 0, 0, 0, &error), MPIOX_E_ARG);
-    CHECK_EQUAL(request(cache, 77, 3, 0, 0, 0, 0, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(request(cache, MPIOX_OP_FLUSH, 99, (mpiox_op_question){.flush.end = 1}, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(request(cache, MPIOX_OP_PAGE, 3, nothing, &error), MPIOX_E_ARG);
+    CHECK_EQUAL(request(cache, 77, 3, nothing, &error), MPIOX_E_ARG);
     leave(cache, id);
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }

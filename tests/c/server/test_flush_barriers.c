@@ -176,9 +176,9 @@ static void drop(void)
             mpiox_slot *slot = mpiox_ring_take(cache);
             slot->op = MPIOX_OP_AHEAD_ONLY;
             slot->file = file;
-            slot->arg[1] = 8;
+            slot->question.ahead_only.count = 8;
             for (int k = 0; k < 8; k++)
-                slot->ahead[k] = 3 + 8 * i + k;
+                slot->question.ahead_only.page[k] = 3 + 8 * i + k;
             mpiox_ring_post(cache, slot);
         }
         CHECK_EQUAL(flush_file(cache, file, false, true), MPIOX_OK);
@@ -206,11 +206,12 @@ static void ranges_and_discarding(void)
     const int file = open_shared(cache, path_of("part.dat"), MPIOX_FILE_READABLE | MPIOX_FILE_WRITABLE, 1, 1);
     for (int i = 0; i < 8; i++)
         CHECK_EQUAL(access_bytes(cache, file, true, bytes, i * PAGE, 3000, NULL), MPIOX_OK);
-    CHECK_EQUAL(request(cache, MPIOX_OP_FLUSH, file, 2, 4, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_FLUSH, file, (mpiox_op_question){.flush = {2, 4}}, NULL), MPIOX_OK);
     CHECK_EQUAL(read_whole(path_of("part.dat"), found, sizeof found), 3 * PAGE + 3000);
     CHECK_EQUAL(found[0], 0);
     CHECK_EQUAL(found[2 * PAGE], 1);
-    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, 5 * PAGE + 1000, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, (mpiox_op_question){.discard.byte = 5 * PAGE + 1000}, NULL),
+                MPIOX_OK);
     CHECK_EQUAL(atomic_load(&cache->header->files[file].end), 5 * PAGE + 1000);
     CHECK_EQUAL(access_bytes(cache, file, true, bytes, 5 * PAGE + 2000, 10, NULL), MPIOX_OK);
     CHECK_EQUAL(flush_file(cache, file, false, false), MPIOX_OK);
@@ -223,7 +224,7 @@ static void ranges_and_discarding(void)
     CHECK_EQUAL(found[5 * PAGE + 2009], 1);
     CHECK_EQUAL(access_bytes(cache, file, false, found, 6 * PAGE, PAGE, NULL), MPIOX_OK);
     CHECK_EQUAL(found[0], 0);
-    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, 0, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, nothing, NULL), MPIOX_OK);
     CHECK_EQUAL(truncate(path_of("part.dat"), 0), 0);
     CHECK_EQUAL(close_shared(cache, file), MPIOX_OK);
     CHECK_EQUAL(read_whole(path_of("part.dat"), found, sizeof found), 0);
@@ -270,18 +271,20 @@ static void change_hands(void)
     CHECK_EQUAL(access_bytes(cache[0], file[0], true, bytes, 10, 100, NULL), MPIOX_OK);
     CHECK_EQUAL(access_bytes(cache[0], file[0], true, bytes, PAGE, 100, NULL), MPIOX_PAGE_MOVED);
     CHECK_EQUAL(access_bytes(cache[1], file[1], true, bytes, PAGE + 10, 100, NULL), MPIOX_OK);
-    CHECK_EQUAL(request(cache[1], MPIOX_OP_MIGRATE, file[1], 0, 0, 0, 0, NULL), MPIOX_E_ARG); /* not its own */
-    CHECK_EQUAL(request(cache[0], MPIOX_OP_MIGRATE, file[0], 0, 1, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache[1], MPIOX_OP_MIGRATE, file[1], nothing, NULL), MPIOX_E_ARG); /* not its own */
+    CHECK_EQUAL(request(cache[0], MPIOX_OP_MIGRATE, file[0], (mpiox_op_question){.migrate.to = 1}, NULL), MPIOX_OK);
     CHECK_EQUAL(read_whole(path_of("hands.dat"), found, PAGE), 110);
     /* Whoever asks the delegate is sent away, so that no slot is kept; an access waits by itself. */
-    CHECK_EQUAL(request(cache[0], MPIOX_OP_PAGE, file[0], 0, 0, 0, 0, NULL), MPIOX_PAGE_MOVED);
+    CHECK_EQUAL(request(cache[0], MPIOX_OP_PAGE, file[0], nothing, NULL), MPIOX_PAGE_MOVED);
     owner_asker asker = {.cache = cache[0], .file = file[0], .result = -100};
     pthread_create(&asker.thread, NULL, write_page_0, &asker);
-    CHECK_EQUAL(request(cache[0], MPIOX_OP_PING, 0, 0, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache[0], MPIOX_OP_PING, 0, nothing, NULL), MPIOX_OK);
     usleep(20 * 1000);
     CHECK_EQUAL(asker.result, -100);
-    CHECK_EQUAL(request(cache[1], MPIOX_OP_COMMIT, file[1], 0, 1, 0, 0, NULL), MPIOX_OK);
-    CHECK_EQUAL(request(cache[0], MPIOX_OP_MIGRATE, file[0], 0, 1, 1, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache[1], MPIOX_OP_COMMIT, file[1], (mpiox_op_question){.commit.version = 1}, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache[0], MPIOX_OP_MIGRATE, file[0],
+                        (mpiox_op_question){.migrate = {.to = 1, .step = MPIOX_MIGRATE_END}}, NULL),
+                MPIOX_OK);
     pthread_join(asker.thread, NULL);
     CHECK_EQUAL(asker.result, MPIOX_PAGE_MOVED);
     CHECK_EQUAL(access_bytes(cache[0], file[0], true, bytes, 0, 10, NULL), MPIOX_PAGE_MOVED);

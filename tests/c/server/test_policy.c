@@ -304,11 +304,11 @@ static void ahead_is_bounded(void)
         mpiox_slot *slot = mpiox_ring_take(cache);
         slot->op = MPIOX_OP_AHEAD_ONLY;
         slot->file = file;
-        slot->arg[1] = 8;
+        slot->question.ahead_only.count = 8;
         for (int k = 0; k < 8; k++)
-            slot->ahead[k] = 100 + 8 * i + k;
+            slot->question.ahead_only.page[k] = 100 + 8 * i + k;
         mpiox_ring_post(cache, slot);
-        CHECK_EQUAL(request(cache, MPIOX_OP_PING, 0, 0, 0, 0, 0, NULL), MPIOX_OK);
+        CHECK_EQUAL(request(cache, MPIOX_OP_PING, 0, nothing, NULL), MPIOX_OK);
     }
     CHECK_EQUAL(flush_file(cache, file, false, false), MPIOX_OK);
     int ahead = 0;

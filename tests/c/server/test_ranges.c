@@ -42,38 +42,60 @@ static void gone(const pair *p, client *who)
         mpiox_ring_leave(p->cache[i], who->id[i]);
 }
 
-/* Range 0; *back: what came back in the third argument (arg[3]), or NULL. */
-static int ask(const pair *p, const client *who, int at, int op, int64_t b, int64_t c, int64_t d, int64_t *back)
+/* Range 0. *back, or NULL: the answer. */
+static int ask(const pair *p, const client *who, int at, int op, mpiox_op_question question, mpiox_op_answer *back)
 {
     mpiox_slot *slot = mpiox_ring_take(p->cache[at]);
     slot->op = op;
     slot->client = who->id[at];
     slot->file = p->file[at];
-    slot->arg[1] = b;
-    slot->arg[2] = c;
-    slot->arg[3] = d;
+    slot->question = question;
     const int code = mpiox_ring_call(p->cache[at], slot, NULL);
     if (back != NULL)
-        *back = op == MPIOX_OP_MIGRATE && c == MPIOX_MIGRATE_TAKE_OVER && code == MPIOX_OK
-                    ? 10 * slot->arg[1] + slot->arg[3]
-                    : slot->arg[3];
+        *back = slot->answer;
     mpiox_ring_give_back(slot);
+    return code;
+}
+
+/* One step of a move to delegate `to`. */
+static int step_to(const pair *p, const client *who, int from, int to, int64_t step, int64_t least, int64_t dirty,
+                   mpiox_op_answer *back)
+{
+    const mpiox_op_question question = {
+        .migrate = {.to = to, .step = step, .least_version = least, .dirty_pages = dirty}};
+    return ask(p, who, from, MPIOX_OP_MIGRATE, question, back);
+}
+
+static int take_over(const pair *p, const client *who, int from, mpiox_op_answer *back)
+{
+    return step_to(p, who, from, 0, MPIOX_MIGRATE_TAKE_OVER, 0, 0, back);
+}
+
+static int ask_owner(const pair *p, const client *who, int at, bool never, int64_t *version)
+{
+    mpiox_op_answer answer;
+    const int code = ask(p, who, at, MPIOX_OP_OWNER, (mpiox_op_question){.owner.never = never}, &answer);
+    *version = answer.range.version;
     return code;
 }
 
 static int begin(const pair *p, const client *who, int from, int64_t least, int64_t *version)
 {
-    return ask(p, who, from, MPIOX_OP_MIGRATE, 1 - from, MPIOX_MIGRATE_BEGIN, least, version);
+    mpiox_op_answer answer;
+    const int code = step_to(p, who, from, 1 - from, MPIOX_MIGRATE_BEGIN, least, 0, &answer);
+    if (version != NULL)
+        *version = answer.range.version;
+    return code;
 }
 
 static int commit(const pair *p, const client *who, int at, int64_t version)
 {
-    return ask(p, who, at, MPIOX_OP_COMMIT, version, 0, 0, NULL);
+    return ask(p, who, at, MPIOX_OP_COMMIT, (mpiox_op_question){.commit.version = version}, NULL);
 }
 
 static int end(const pair *p, const client *who, int from, int owner)
 {
-    return ask(p, who, from, MPIOX_OP_MIGRATE, owner, MPIOX_MIGRATE_END, 0, NULL);
+    return step_to(p, who, from, owner, MPIOX_MIGRATE_END, 0, 0, NULL);
 }
 
 static int owner_at(const pair *p, int at)
@@ -152,7 +174,7 @@ static void again_and_late(void)
 static void taken_over(bool committed)
 {
     pair p;
-    int64_t back = 0;
+    mpiox_op_answer back;
     const char *name = committed ? "taken1.dat" : "taken0.dat";
     start(&p, name);
     client one = join(&p);
@@ -162,10 +184,11 @@ static void taken_over(bool committed)
     if (committed)
         CHECK_EQUAL(commit(&p, &one, 1, 1), MPIOX_OK);
     CHECK_EQUAL(end(&p, &other, 0, 0), MPIOX_E_ARG);
-    CHECK_EQUAL(ask(&p, &other, 0, MPIOX_OP_MIGRATE, 0, MPIOX_MIGRATE_TAKE_OVER, 0, NULL), MPIOX_E_ARG); /* it lives */
+    CHECK_EQUAL(take_over(&p, &other, 0, NULL), MPIOX_E_ARG); /* it lives */
     gone(&p, &one);
-    CHECK_EQUAL(ask(&p, &other, 0, MPIOX_OP_MIGRATE, 0, MPIOX_MIGRATE_TAKE_OVER, 0, &back), MPIOX_OK);
-    CHECK_EQUAL(back, 10 * 1 + 1); /* to delegate 1, version 1 */
+    CHECK_EQUAL(take_over(&p, &other, 0, &back), MPIOX_OK);
+    CHECK_EQUAL(back.range.owner, 1);
+    CHECK_EQUAL(back.range.version, 1);
     CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_E_ARG);
     CHECK_EQUAL(commit(&p, &other, 1, 1), MPIOX_OK);
     CHECK_EQUAL(end(&p, &other, 0, 1), MPIOX_OK);
@@ -175,7 +198,7 @@ static void taken_over(bool committed)
     CHECK_EQUAL(owner_at(&p, 1), 1);
     const client reborn = join(&p); /* may have the id of the one that has gone */
     CHECK_EQUAL(begin(&p, &other, 1, 0, NULL), MPIOX_OK);
-    CHECK_EQUAL(ask(&p, &reborn, 1, MPIOX_OP_MIGRATE, 0, MPIOX_MIGRATE_TAKE_OVER, 0, NULL), MPIOX_E_ARG);
+    CHECK_EQUAL(take_over(&p, &reborn, 1, NULL), MPIOX_E_ARG);
     CHECK_EQUAL(commit(&p, &other, 0, 2), MPIOX_OK);
     CHECK_EQUAL(end(&p, &other, 1, 0), MPIOX_OK);
     for (int i = 0; i < 2; i++)
@@ -191,16 +214,16 @@ static void never(void)
     start(&p, "never.dat");
     const client one = join(&p);
     open_both(&p, "never.dat");
-    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_OWNER, 0, 1, 0, &version), MPIOX_OK); /* it has it: no promise */
+    CHECK_EQUAL(ask_owner(&p, &one, 0, true, &version), MPIOX_OK); /* it has it: no promise */
     CHECK_EQUAL(version, 0);
-    CHECK_EQUAL(ask(&p, &one, 1, MPIOX_OP_OWNER, 0, 1, 0, &version), MPIOX_OK);
+    CHECK_EQUAL(ask_owner(&p, &one, 1, true, &version), MPIOX_OK);
     CHECK_EQUAL(version, MPIOX_VERSION_NEVER);
     CHECK_EQUAL(begin(&p, &one, 0, 0, &version), MPIOX_OK);
     CHECK_EQUAL(commit(&p, &one, 1, version), MPIOX_E_ARG);
     CHECK_EQUAL(commit(&p, &one, 1, (int64_t)MPIOX_VERSION_NEVER - 1), MPIOX_E_ARG);
     CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_OK);
     CHECK_EQUAL(owner_at(&p, 0), 0);
-    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_OWNER, 0, 0, 0, &version), MPIOX_OK);
+    CHECK_EQUAL(ask_owner(&p, &one, 0, false, &version), MPIOX_OK);
     CHECK_EQUAL(version, 1);
     finish(&p, &one);
 }
@@ -208,17 +231,10 @@ static void never(void)
 /* As move() of a rank: all three steps. Returns what the new owner says. */
 static int move(const pair *p, const client *who, int from, int64_t step, int64_t least)
 {
-    mpiox_slot *slot = mpiox_ring_take(p->cache[from]);
-    slot->op = MPIOX_OP_MIGRATE;
-    slot->client = who->id[from];
-    slot->file = p->file[from];
-    slot->arg[1] = 1 - from;
-    slot->arg[2] = step;
-    slot->arg[3] = least;
-    CHECK_EQUAL(mpiox_ring_call(p->cache[from], slot, NULL), MPIOX_OK);
-    const int64_t version = slot->arg[3], stamp = slot->arg[2];
-    mpiox_ring_give_back(slot);
-    const int code = ask(p, who, 1 - from, MPIOX_OP_COMMIT, version, stamp, 0, NULL);
+    mpiox_op_answer begun;
+    CHECK_EQUAL(step_to(p, who, from, 1 - from, step, least, 0, &begun), MPIOX_OK);
+    const mpiox_op_question commits = {.commit = {.version = begun.range.version, .stamp = begun.range.stamp}};
+    const int code = ask(p, who, 1 - from, MPIOX_OP_COMMIT, commits, NULL);
     CHECK_EQUAL(end(p, who, from, code == MPIOX_OK ? 1 - from : from), MPIOX_OK);
     return code;
 }
@@ -240,7 +256,7 @@ static void new_record(void)
     CHECK_EQUAL(owner_at(&p, 1), 0);
     CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_E_ARG);
     CHECK_EQUAL(owner_at(&p, 0), 0); /* not with one that sends on to 0 */
-    CHECK_EQUAL(ask(&p, &one, 1, MPIOX_OP_OWNER, 0, 0, 0, &version), MPIOX_OK);
+    CHECK_EQUAL(ask_owner(&p, &one, 1, false, &version), MPIOX_OK);
     CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, version + 1), MPIOX_OK);
     CHECK_EQUAL(owner_at(&p, 0), 1);
     CHECK_EQUAL(owner_at(&p, 1), 1);
@@ -252,7 +268,7 @@ static void new_record(void)
 static void repair(void)
 {
     pair p;
-    int64_t version = 0;
+    mpiox_op_answer answer;
     start(&p, "both.dat");
     const client one = join(&p);
     open_both(&p, "both.dat");
@@ -265,8 +281,9 @@ static void repair(void)
     CHECK_EQUAL(moved_in(&p, 0), 0);
     CHECK_EQUAL(owner_at(&p, 1), 0);
     CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
-    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_COMMIT, 9, -5, 0, &version), MPIOX_E_ARG); /* it has it no more */
-    CHECK_EQUAL(version, 3);
+    const mpiox_op_question late = {.commit = {.version = 9, .stamp = -5}};
+    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_COMMIT, late, &answer), MPIOX_E_ARG); /* it has it no more */
+    CHECK_EQUAL(answer.range.version, 3);
     CHECK_EQUAL(owner_at(&p, 0), 1);
     CHECK_EQUAL(owner_at(&p, 1), 1);
     finish(&p, &one);
@@ -274,16 +291,9 @@ static void repair(void)
 
 static int claim(const pair *p, const client *who, int from, int64_t dirty, int64_t *owner)
 {
-    mpiox_slot *slot = mpiox_ring_take(p->cache[from]);
-    slot->op = MPIOX_OP_MIGRATE;
-    slot->client = who->id[from];
-    slot->file = p->file[from];
-    slot->page = dirty;
-    slot->arg[1] = 1 - from;
-    slot->arg[2] = MPIOX_MIGRATE_CLAIM;
-    const int code = mpiox_ring_call(p->cache[from], slot, NULL);
-    *owner = slot->arg[1];
-    mpiox_ring_give_back(slot);
+    mpiox_op_answer answer;
+    const int code = step_to(p, who, from, 1 - from, MPIOX_MIGRATE_CLAIM, 0, dirty, &answer);
+    *owner = answer.range.owner;
     return code;
 }
 

@@ -26,7 +26,7 @@ static mpiox_server *make_server(const char *scheduler)
 /* Client c, of file c, waits. */
 static void park(mpiox_server *server, int slot, int client)
 {
-    slots[slot]->arg[2] = client + 1;
+    slots[slot]->question.page.client = client + 1;
     slots[slot]->file = client;
     mpiox_server_requests_append(server, &server->parked, slots[slot]);
 }
@@ -36,7 +36,7 @@ static int serve_one(mpiox_server *server, int *slot)
 {
     mpiox_server_share_choose(server);
     const mpiox_slot *chosen = mpiox_server_requests_take(server, &server->parked);
-    const int client = (int)chosen->arg[2] - 1;
+    const int client = (int)chosen->question.page.client - 1;
     for (*slot = 0; slots[*slot] != chosen; ++*slot) {
     }
     mpiox_server_share_charge(server, client + 1, client);

@@ -66,11 +66,10 @@ static int64_t ask(const mpiox_cache *cache, int only_looks)
 {
     mpiox_slot *slot = mpiox_ring_take(cache);
     slot->op = MPIOX_OP_HOLD;
-    slot->arg[0] = 0;
-    slot->arg[1] = only_looks;
+    slot->question.hold.how = only_looks ? MPIOX_HOLD_TO_LOOK : MPIOX_HOLD_TO_OPEN;
     snprintf(slot->text, sizeof slot->text, "%s", staging);
     CHECK_EQUAL(mpiox_ring_call(cache, slot, NULL), MPIOX_OK);
-    const int64_t is = slot->arg[0];
+    const int64_t is = slot->answer.hold.state;
     mpiox_ring_give_back(slot);
     return is;
 }
@@ -97,7 +96,8 @@ static void ending(void)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
     CHECK_EQUAL(access_bytes(cache, file, true, bytes, 0, PAGE, NULL), MPIOX_OK);
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, 2, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, (mpiox_op_question){.close.how = MPIOX_CLOSING_SOON}, NULL),
+                MPIOX_OK);
     while (look(cache) != MPIOX_HOLD_SOON)
         usleep(1000);
     opening *other = begin_open(cache, staging, flags);
@@ -106,7 +106,8 @@ static void ending(void)
     const int again = end_open(other);
     CHECK_EQUAL(again, file);
     CHECK(mpiox_storage_staging_pending(staging, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino));
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, again, 2, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, again, (mpiox_op_question){.close.how = MPIOX_CLOSING_SOON}, NULL),
+                MPIOX_OK);
     leave(cache, id);
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
     CHECK(!mpiox_storage_staging_pending(staging, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino));
@@ -156,7 +157,8 @@ static void held_by_one_who_is_killed(void)
     const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
     CHECK_EQUAL(access_bytes(cache, file, true, bytes, 0, PAGE / 2, NULL), MPIOX_OK);
     CHECK_EQUAL(ask(cache, 0), MPIOX_HOLD_HELD);
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, 1, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, (mpiox_op_question){.close.how = MPIOX_CLOSING_BEHIND}, NULL),
+                MPIOX_OK);
     usleep(PAUSE_US);
     leave(cache, id);
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
@@ -173,9 +175,10 @@ static void scratch_that_ends(void)
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, 1, 0, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, (mpiox_op_question){.close.how = MPIOX_CLOSING_BEHIND}, NULL),
+                MPIOX_OK);
     usleep(PAUSE_US);
-    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, 0, 1, 0, 0, NULL), MPIOX_OK);
+    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, (mpiox_op_question){.discard.deletes = 1}, NULL), MPIOX_OK);
     leave(cache, id);
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
     unlink(path);
