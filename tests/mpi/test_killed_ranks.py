@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from support.cbuild import mpi_program
@@ -62,6 +63,52 @@ def test_a_dead_rank_ends_the_job(
     run_until_it_ends(command, env, log)
     text = log.read_text(encoding="utf-8", errors="replace")
     assert "ok ready" in text, text  # it died where it was meant to
+    assert not shared_memory() - before
+
+
+#: Of left_early.c: bytes of a piece; the call, by its number, in which the rank dies.
+PIECE_BYTES, DEADLY = 1 << 16, 3
+#: Where it dies, what the other ranks do next, which rank of how many, ranks of a pretended node.
+EARLY = [
+    ("before", "write", 1, 3, 1),
+    ("before", "write", 3, 4, 2),
+    ("agreed", "write", 0, 4, 2),
+    ("agreed", "sync", 1, 3, 1),
+    ("agreed", "close", 3, 4, 2),
+    ("inside", "write", 1, 2, 1),
+    ("inside", "read", 2, 4, 2),
+]
+
+
+def pieces(ranks: int, call: int) -> np.ndarray:
+    """Return what all ranks write in the calls up to this one, shape (calls, ranks, PIECE_BYTES)."""
+    at = np.arange((call + 1) * ranks * PIECE_BYTES, dtype=np.uint64)
+    mixed = (at + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(7919)
+    return (1 + (mixed >> np.uint64(40)) % np.uint64(255)).astype(np.uint8).reshape(call + 1, ranks, PIECE_BYTES)
+
+
+@pytest.mark.parametrize(("place", "then", "victim", "ranks", "per_node"), EARLY)
+def test_a_rank_dies_in_a_call_that_others_leave(
+    extension: str, tmp_path: pathlib.Path, place: str, then: str, victim: int, ranks: int, per_node: int
+) -> None:
+    """Between nodes: no rank accesses before all have begun the call; what the others have written is there."""
+    before = shared_memory()
+    program = [os.fspath(mpi_program("left_early", "-rdynamic")), str(tmp_path / "file"), str(tmp_path / "notes")]
+    preload = ["env", f"LD_PRELOAD={library_path()}"]
+    command = [str(launcher()), "-n", str(ranks), *preload, *program, place, str(victim), then]
+    run_until_it_ends(command, {"MPIOX_RANKS_PER_NODE": str(per_node)}, tmp_path / "log")
+    left = place != "before"
+    expected = np.full((ranks, 4), [DEADLY + 1, DEADLY + left, DEADLY + left, left])
+    expected[victim] = [DEADLY + left, DEADLY + left, DEADLY, 0]
+    notes = np.fromfile(tmp_path / "notes", np.int32).reshape(ranks, 4)
+    notes[:, 0] = np.minimum(notes[:, 0], DEADLY + 1)  # some may have begun the next call
+    assert np.array_equal(notes, expected), notes
+    content = pieces(ranks, DEADLY)
+    content[DEADLY, victim, PIECE_BYTES // 2 if place == "inside" else 0 :] = 0
+    content[DEADLY] *= left
+    found = np.fromfile(tmp_path / "file", np.uint8)
+    assert np.array_equal(found, content.ravel()[: len(found)])
+    assert not content.ravel()[len(found) :].any()
     assert not shared_memory() - before
 
 
