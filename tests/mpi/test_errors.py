@@ -285,6 +285,101 @@ def test_full_disk_injected(cases: Cases) -> None:
         assert seen["equal"] and seen["file"]
 
 
+FULL_ALONE = '''
+import resource
+path, bad, limit = pathlib.Path(sys.argv[2]) / "data", int(sys.argv[3]) in (rank, size), int(sys.argv[5])
+PIECE, LARGE = 65536, 1 << 22
+fh = MPI.File.Open(comm, str(path), MPI.MODE_RDWR | MPI.MODE_CREATE, info(mpiox_ranks_per_node=sys.argv[4]))
+
+def in_file(at, length):
+    """Return bytes of the file, read without MPI."""
+    with path.open("rb") as file:
+        file.seek(at)
+        return np.frombuffer(file.read(length), np.uint8)
+
+def write(name, value, at=rank * PIECE, length=PIECE):
+    """Note what it gives, the bytes that its status counts, and whether these are in the file."""
+    status = MPI.Status()
+    attempt(name, fh.Write_at_all, at, np.full(length, value, np.uint8), status)
+    count = status.Get_count(MPI.BYTE)
+    seen[name] += [count, np.array_equal(in_file(at, count), np.full(count, value))]
+
+def limit_to(size_bytes):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, resource.RLIM_INFINITY))
+
+write("first", rank + 1)
+beyond = size * PIECE + rank * LARGE
+if bad and limit:
+    limit_to(beyond + limit)
+write("full", rank + 11, *((beyond, LARGE) if bad else ()))
+seen["kept"] = bool((in_file(rank * PIECE, PIECE) == rank + (1 if bad else 11)).all())
+seen["moved"] = int((in_file(beyond, LARGE) == rank + 11).sum()) if bad else 0
+write("next", rank + 21)
+limit_to(resource.RLIM_INFINITY)
+total = mpiio_ext.stats.of(fh)
+seen["counted"] = [total.errors, total.bytes_written, total.rounds]
+attempt("sync", fh.Sync)
+attempt("sync again", fh.Sync)
+fh.Set_view(4 * rank, MPI.BYTE, MPI.BYTE.Create_vector(PIECE // 4, 4, 4 * size).Commit())
+attempt("exchanged", fh.Write_at_all, 0, np.full(PIECE, rank + 31, np.uint8))
+seen["rounds"] = mpiio_ext.stats.of(fh).rounds
+back = np.zeros(PIECE, np.uint8)
+attempt("read", fh.Read_at_all, 0, back)
+seen["equal"] = bool((back == rank + 31).all())
+fh.Set_view()
+write("last", rank + 41)
+attempt("close", fh.Close)
+'''
+
+
+def check_full_alone(ours: list[dict[str, Any]], bad: int, errors: tuple[str, str], moved: int = 0) -> None:
+    """The call fails on this rank, or on all, with such a class and text; all other calls succeed."""
+    piece = ["ok", "", 65536, True]
+    for rank, seen in enumerate(ours):
+        failing = bad in (rank, len(ours))
+        assert seen["first"] == seen["next"] == seen["last"] == piece, seen
+        if failing:
+            name, text, count, there = seen["full"]
+            assert name == errors[0] and "/data" in text and errors[1] in text and f"rank {rank}" in text, seen
+            assert (count, there) == (0, True), seen
+            assert seen["moved"] >= moved, seen  # though what a part of a request has moved is not reported
+        else:
+            assert seen["full"] == piece, seen
+        assert seen["kept"] and seen["counted"] == [failing, 65536 * (3 - failing), 0], seen
+        assert seen["sync again"][0] == seen["exchanged"][0] == seen["read"][0] == seen["close"][0] == "ok", seen
+        assert seen["equal"] and seen["rounds"] > 0, seen
+
+
+LIMIT_BYTES = 1000
+#: Between nodes, where ranks agree before they access: the rank that fails (as many as there are: each), of how many,
+#: ranks of a pretended node.
+ALONE = [(1, 3, 1), (0, 4, 2), (3, 4, 2), (4, 4, 2)]
+
+
+@pytest.mark.parametrize(("bad", "ranks", "per_node"), ALONE)
+def test_no_space_is_the_error_of_its_rank(cases: Cases, bad: int, ranks: int, per_node: int) -> None:
+    """ENOSPC between nodes: no other rank, no later call and no sync returns it. That of a sync is everybody's."""
+    ours = seen_by(cases, f"no space {bad} {ranks} {per_node}")
+    check_full_alone(ours, bad, ("ERR_NO_SPACE", "errno 28"))
+    for seen in ours:
+        assert seen["sync"][0] == "ERR_IO" and "errno 5" in seen["sync"][1] and "rank 2" in seen["sync"][1], seen
+
+
+@pytest.mark.parametrize(("bad", "ranks", "per_node"), ALONE)
+def test_a_size_limit_is_the_error_of_its_rank(cases: Cases, bad: int, ranks: int, per_node: int) -> None:
+    """RLIMIT_FSIZE amid a piece: its first bytes are in the file, and the status counts none."""
+    ours = seen_by(cases, f"size limit {bad} {ranks} {per_node}")
+    check_full_alone(ours, bad, ("ERR_IO", "errno 27"), moved=LIMIT_BYTES)
+    assert all(seen["sync"][0] == "ok" for seen in ours), ours
+
+
+def test_full_disk_between_nodes(program: Any, extension: str, small_disk: pathlib.Path) -> None:
+    """A real ENOSPC of the one rank that needs space."""
+    ours, _ = program(FULL_ALONE, 4, arguments=(str(small_disk), "2", "2", "0"))
+    check_full_alone(ours, 2, ("ERR_NO_SPACE", "errno 28"))
+    assert all(seen["sync"][0] == "ok" for seen in ours), ours
+
+
 def test_fault_rules_with_a_typing_error_are_refused(program: Any, extension: str) -> None:
     """A test that asks for a fault must not pass because nobody understood it."""
     text = """
@@ -411,6 +506,17 @@ for _exchange in EXCHANGES:
     CASES[f"short transfers {_exchange}"] = case(FAULT, 3, "short=100,path=*/data", (_exchange, "0", "false"))
     CASES[f"short file {_exchange}"] = case(SHORT, 3, "", (_exchange,))
 CASES["full disk"] = case(FAULT, 3, "op=write,rank=1,errno=ENOSPC,times=1,path=*/data", ("two_phase", "0", "false"))
+for _bad, _ranks, _per_node in ALONE:
+    _rank = "" if _bad == _ranks else f"rank={_bad},"
+    CASES[f"no space {_bad} {_ranks} {_per_node}"] = case(
+        FULL_ALONE,
+        _ranks,
+        f"op=write,{_rank}errno=ENOSPC,after=1,times=1,path=*/data;op=sync,rank=2,errno=EIO,times=1,path=*/data",
+        ("{folder}", str(_bad), str(_per_node), "0"),
+    )
+    CASES[f"size limit {_bad} {_ranks} {_per_node}"] = case(
+        FULL_ALONE, _ranks, "", ("{folder}", str(_bad), str(_per_node), str(LIMIT_BYTES))
+    )
 CASES["one failing alone"] = one_failing("direct", 2, 4, "false")
 CASES["bad count"] = case(BAD_COUNT, 3)
 CASES["opening"] = case(OPENING, 3)
