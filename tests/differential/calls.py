@@ -15,8 +15,10 @@ import numpy as np
 from mpi4py import MPI
 
 from differential import classic, typetree
+from differential.ownership import is_on
 from differential.state import (
     ACCESS,
+    ERRORS,
     HOWS,
     Case,
     Handle,
@@ -40,6 +42,8 @@ MODES = {
     "append": MPI.MODE_APPEND,
     "unique": MPI.MODE_UNIQUE_OPEN,
     "delete": MPI.MODE_DELETE_ON_CLOSE,
+    "sequential": MPI.MODE_SEQUENTIAL,
+    "none": 0,
 }
 #: With it most buffers of calls that the library carries out are in its memory.
 GPU = pretended_gpu.Gpu() if pretended_gpu.VARIABLE in os.environ else None
@@ -47,7 +51,7 @@ WHENCE = {"set": MPI.SEEK_SET, "cur": MPI.SEEK_CUR, "end": MPI.SEEK_END}
 #: OMPIO 4.1 hangs in nonblocking reads that meet the end of the file and divides by zero: there in blocking form
 BLOCKING = {"iat_all": "at_all", "iall": "all", "iat": "at", "iindividual": "individual", "ishared": "shared"}
 STEMS = {"individual": "", "at": "_at", "all": "_all", "at_all": "_at_all", "shared": "_shared", "ordered": "_ordered"}
-ERRORS = {MPI.ERR_NO_SUCH_FILE: "NO_SUCH_FILE", MPI.ERR_FILE_EXISTS: "FILE_EXISTS"}
+CLASSES = {getattr(MPI, f"ERR_{name}"): name for name in ERRORS}
 
 
 def drop_caches(path: pathlib.Path) -> None:
@@ -58,6 +62,12 @@ def drop_caches(path: pathlib.Path) -> None:
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(fd)
+
+
+def told(error: MPI.Exception) -> dict[str, str]:
+    """Return what an error says: its class and its text."""
+    number = error.Get_error_class()
+    return {"class": CLASSES.get(number, str(number)), "error": error.Get_error_string()}
 
 
 class Clock(Protocol):
@@ -105,12 +115,15 @@ class Rank:
         self.notes: list[str] = []
         self.names: set[str] = set()
         self.on_close: Any = None
+        self.failing = False
         self.open(first_open(case))
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 
     def datatype(self, tree: typetree.Tree) -> MPI.Datatype:
         """Return the committed MPI datatype of a tree and check its bounds against the model."""
+        if tree[0] == "raw":  # not committed
+            return typetree.build(tree[1], self.made)
         key = json.dumps(tree)
         if key not in self.types:
             before = len(self.made)
@@ -124,8 +137,18 @@ class Rank:
             self.types[key] = made
         return self.types[key]
 
+    def give_back(self) -> None:
+        """Free all datatypes, if the case wants that."""
+        if self.case.get("free"):
+            for made in reversed(self.made):
+                made.Free()
+            self.made, self.types = [], {}
+
     def path(self, name: str) -> str:
         """Return the path of one of the case's files."""
+        if name.startswith("./"):
+            folder, _, stem = self.stem.rpartition("/")
+            return f"{folder}/./{stem}.{name[2:]}"
         return f"{self.stem}.{name}"
 
     def communicator(self, handle: Handle) -> MPI.Intracomm:
@@ -138,6 +161,11 @@ class Rank:
         rank = self.comm.rank
         if handle.op["comm"] == "self":
             return MPI.COMM_SELF
+        if handle.op["comm"] == "inter":
+            half = self.comm.Split(rank % 2, rank)
+            both: Any = half.Create_intercomm(0, self.comm, 1 - rank % 2)
+            half.Free()
+            return both  # type: ignore[no-any-return]
         color = handle.group.get(rank, MPI.UNDEFINED)
         key = handle.groups[handle.group[rank]].index(rank) if rank in handle.group else 0
         part: Any = self.comm.Split(color, key)
@@ -178,6 +206,11 @@ class Rank:
 
     def step(self, index: int, op: Op) -> dict[str, Any]:
         """Make one call."""
+        if "but" in op:
+            other = op["but"] if op["other"][self.comm.rank] else {k: v for k, v in op.items() if k != "but"}
+            return self.step(index, other | ({"fails": op["fails"]} if "fails" in op else {}))
+        if "fails" in op:
+            return self.fail(index, {k: v for k, v in op.items() if k != "fails"})
         kind, number = op["op"], op.get("h", 0)
         if kind == "open":
             return self.open(op)
@@ -185,6 +218,8 @@ class Rank:
             self.sync()
         elif kind == "fence":
             self.comm.Barrier()
+        elif kind == "delete":
+            self.delete(str(op["file"]))
         elif kind == "wait":
             self.wait(index, op)
         elif number not in self.handles:
@@ -200,6 +235,23 @@ class Rank:
         if kind in ACCESS and op.get("snap"):
             return self.snapped({})
         return {}
+
+    def fail(self, index: int, op: Op) -> dict[str, Any]:
+        """Make a call that must give an error, perhaps on a handle that is closed."""
+        number = op.get("h", 0)
+        closed, self.failing = number not in self.files and op["op"] != "open", True
+        if closed:
+            self.files[number] = MPI.File(MPI.FILE_NULL)
+            self.handles[number] = Handle(first_open(self.case), self.case["ranks"], 0)
+        try:
+            return self.step(index, op)
+        except MPI.Exception as error:
+            return told(error)
+        finally:
+            self.failing = False
+            if closed:
+                self.files.pop(number, None)
+                self.handles.pop(number, None)
 
     def snapped(self, result: dict[str, Any]) -> dict[str, Any]:
         """Add to a result what the files hold when all ranks are done."""
@@ -222,18 +274,31 @@ class Rank:
             info = MPI.Info.Create()
             for name, value in hints.items():
                 info.Set(name, value)
+            name = handle.files[0] if op["comm"] == "inter" else handle.file_of(self.comm.rank)
             try:
-                self.files[op["h"]] = MPI.File.Open(comm, self.path(handle.file_of(self.comm.rank)), mode, info)
+                self.files[op["h"]] = classic.open_file(comm, None if name == "null" else self.path(name), mode, info)
             except MPI.Exception as error:
-                problem = ERRORS.get(error.Get_error_class(), error.Get_error_string())
+                problem = told(error)
             info.Free()
             if op["comm"] not in ("world", "self"):
                 comm.Free()
-        if "append" in op["mode"]:  # no group's file may have grown by another group's next call
+        if "append" in op["mode"] and problem is None:  # no group's file may have grown by another group's next call
             self.comm.Barrier()
         if problem is None:
             self.handles[op["h"]] = handle
-        return {"opened": "no member" if comm == MPI.COMM_NULL else problem}
+        return {"opened": "no member" if comm == MPI.COMM_NULL else problem and problem["class"]} | (problem or {})
+
+    def delete(self, name: str) -> None:
+        """Have rank 0 delete a file; its error is everybody's."""
+        code = MPI.SUCCESS
+        if self.comm.rank == 0:
+            try:
+                MPI.File.Delete(self.path(name))
+            except MPI.Exception as error:
+                code = error.Get_error_class()
+        code = self.comm.bcast(code)
+        if code != MPI.SUCCESS:
+            raise MPI.Exception(code)
 
     def sync(self) -> None:
         """Make all data visible to everybody: sync, barrier, sync."""
@@ -256,6 +321,7 @@ class Rank:
             if FAMILY == "openmpi" and not all(kind.is_file_legal(write=True) for kind in kinds):
                 raise MPI.Exception(MPI.ERR_TYPE)  # OMPIO says so where bytes repeat; ranks without would wait for ever
             fh.Set_view(op["disp"][rank], self.datatype(op["etype"]), self.datatype(op["ftype"][rank]), rep)
+            self.give_back()
         elif kind == "seek":
             fh.Seek(op["offset"][rank], WHENCE[op["whence"]])
         elif kind == "seek_shared":
@@ -265,7 +331,8 @@ class Rank:
         elif kind == "size":
             fh.Set_size(op["bytes"])
         elif kind == "preallocate":
-            if FAMILY == "openmpi":  # OMPIO's loses count of its ranks: errors on some, a hang of others
+            ours = self.on_close is not None and is_on(handle.op.get("hints", self.case["hints"]))
+            if FAMILY == "openmpi" and not ours:  # OMPIO's loses count of its ranks: errors on some, a hang of others
                 fh.Set_size(max(op["bytes"], fh.Get_size()))
             else:
                 fh.Preallocate(op["bytes"])
@@ -282,6 +349,7 @@ class Rank:
             "position": fh.Get_position(),
             "size": fh.Get_size(),
             "atomicity": fh.Get_atomicity(),
+            "amode": sorted(name for name, bit in MODES.items() if fh.Get_amode() & bit),
             "disp": disp,
             "rep": "native" if rep == "internal" else rep,
             "etype": [etype.Get_size(), etype.Get_extent()[1]],
@@ -309,7 +377,7 @@ class Rank:
             try:
                 result = self.transfer(index, op, fh)
             except MPI.Exception as error:
-                result = {"error": error.Get_error_string()}
+                result = told(error)
         return self.snapped(result) if op.get("snap") else result
 
     def skip(self, op: Op, fh: MPI.File) -> dict[str, Any]:
@@ -350,7 +418,7 @@ class Rank:
         address = (region.ctypes.data if there is None else there) + memory.origin
         datatype, count, free = self.datatype(op["mem"][rank]), op["count"][rank], None
         bottom, large = op["bottom"][rank], is_large(op, rank)
-        if FAMILY == "openmpi" and not self.managed[index] and not len(memory.offsets):
+        if FAMILY == "openmpi" and not self.managed[index] and not len(memory.offsets) and count >= 0:
             datatype, count, bottom = MPI.BYTE, 0, False  # OMPIO divides by the size of the type
         null = not len(memory.offsets) and not bottom and (self.case["seed"] + index + rank) % 2
         buffer: Any = MPI.buffer.fromaddress(0, 0) if null else MPI.buffer.fromaddress(address, max(memory.hi, 1))
@@ -370,7 +438,9 @@ class Rank:
         )
         status = MPI.Status()
         self.call(running, status, self.managed[index])
-        if not HOWS[op["how"]].split or "req" not in op:
+        self.give_back()
+        sequential = "sequential" in self.handles[op.get("h", 0)].op["mode"]
+        if not sequential and (not HOWS[op["how"]].split or "req" not in op):
             running.result["position"] = fh.Get_position()
         if running.request is None and running.end is None:
             self.finish(running, status)
@@ -381,7 +451,7 @@ class Rank:
     def call(self, running: Running, status: MPI.Status, managed: bool) -> None:
         """Make the MPI call itself; what it leaves open is entered in ``running``."""
         op, fh, how = running.op, running.file, running.op["how"]
-        if FAMILY == "openmpi" and not managed:
+        if FAMILY == "openmpi" and not managed and not self.failing:
             how = BLOCKING.get(how, how)
         verb, large = verb_of(op, running.rank), is_large(op, running.rank)
         at = [op["at"][running.rank]] if "at" in op else []
@@ -498,7 +568,7 @@ class Rank:
         """Close one file."""
         fh = self.files.pop(number)
         del self.handles[number]
-        if self.on_close is not None:
+        if self.on_close is not None and fh != MPI.FILE_NULL:
             self.on_close(fh)
         fh.Close()
 

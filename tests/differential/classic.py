@@ -108,6 +108,13 @@ def hindexed(length: int, address: int, child: MPI.Datatype) -> MPI.Datatype:
     return datatype("hindexed", [[length], [address]], [child])
 
 
+def open_file(comm: MPI.Intracomm, path: str | None, mode: int, info: MPI.Info) -> MPI.File:
+    """Call MPI_File_open."""
+    result = MPI.File()
+    _call("MPI_File_open", _handle(comm), path and path.encode(), mode, _handle(info), _place(result))
+    return result
+
+
 def access(fh: MPI.File, name: str, at: list[int], message: list[Any], last: MPI.Status | MPI.Request | None) -> None:
     """Call ``MPI_File_NAME(fh, [offset], buffer, count, datatype, [status or request])``."""
     buffer, count, kind = message

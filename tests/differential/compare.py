@@ -33,7 +33,7 @@ class Comparison:
         self.problems: list[str] = []
         self.reads_short: list[int] = []
         self.foreign = any(  # the MPI library may leave anything in gaps
-            op["op"] == "preallocate" or (op["op"] in ACCESS and op["op"] != "read" and not own)
+            "fails" not in op and (op["op"] == "preallocate" or (op["op"] in ACCESS and op["op"] != "read" and not own))
             for op, own in zip(case["ops"], self.managed, strict=True)
         )
 
@@ -56,15 +56,23 @@ class Comparison:
             self.race(index, op, name, orders)
             return
         expected = self.simulation.step(index, op)
+        if "fails" in op:
+            classes = [results[index].get("class", "none") for results in self.results]
+            if not set(classes) <= set(expected):
+                text = next((results[index]["error"] for results in self.results if "error" in results[index]), "")
+                self.problems.append(f"error class: {name}: {classes}, expected {' or '.join(expected)} {text}")
+            return
         if op["op"] in ACCESS:
             self.problems += self.access(index, op, name, expected)
             return
         for rank, results in enumerate(self.results):
             got = results[index]
-            if "error" in got:
+            if "opened" in got:
+                if not self.opened_well(index, got["opened"], expected):
+                    text = got.get("error", "")
+                    self.problems.append(f"open: {name} rank {rank}: {got['opened']}, expected {expected} {text}")
+            elif "error" in got:
                 self.problems.append(f"error: {name} rank {rank}: {got['error']}")
-            elif op["op"] == "open" and not self.opened_well(index, got["opened"], expected):
-                self.problems.append(f"open: {name} rank {rank}: {got['opened']}, expected {expected}")
             elif op["op"] == "query" and rank in expected:
                 wrong = {k: (got["query"].get(k), v) for k, v in expected[rank].items() if got["query"].get(k, v) != v}
                 if wrong:
@@ -124,6 +132,8 @@ class Comparison:
     def contents(self, kind: str, simulation: Simulation, files: Files) -> None:
         """Compare the bytes of all files."""
         for name, file in simulation.files.items():
+            if "~" in name:  # a deleted file
+                continue
             held = files.get(name)
             if (held is not None) != file.exists:
                 self.problems.append(f"exists: file {name} is {'there' if held is not None else 'not there'}")

@@ -22,13 +22,16 @@ def managed_calls(case: Case) -> list[bool]:
     A case may name the families in ``owned``.
     """
     result, taken = [], frozenset(case.get("owned", TAKEN_OVER))
-    usable: dict[int, bool] = {}
+    usable: dict[int, bool] = {0: "sequential" not in case.get("mode", [])}
     atomic: dict[int, bool] = {}
     hints: dict[int, dict[str, str]] = {}
     for op in case["ops"]:
         number = op.get("h", 0)
+        if "fails" in op:
+            result.append(False)
+            continue
         if op["op"] == "open":
-            usable[number], atomic[number] = True, False
+            usable[number], atomic[number] = "sequential" not in op["mode"], False
             hints[number] = op["hints"] if "hints" in op else case["hints"]
         elif op["op"] == "view":
             usable[number] = view_is_usable(op)

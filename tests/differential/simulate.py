@@ -87,8 +87,12 @@ class Simulation:
     def step(self, index: int, op: Op, order: Order | None = None) -> Any:
         """Apply one call; what it must give, None when it gives nothing. It changes nothing when it is illegal."""
         kind = op["op"]
+        if "fails" in op:
+            return self.fail(op)
         if kind == "open":
             return self.open(op)
+        if kind == "delete":
+            return self.delete(str(op["file"]))
         if kind in ("sync", "fence"):
             return self.meet(kind)
         if kind == "wait":
@@ -117,6 +121,25 @@ class Simulation:
             handle.atomic = op["flag"]
             return None
         return self.resize(op, handle)
+
+    def fail(self, op: Op) -> list[str]:
+        """Change nothing; the classes of errors that may come. What an open names is not there, unless it was."""
+        for call in (op, op.get("but", {})):
+            if call.get("op") == "open" and call["file"] != "null" and not str(call["file"]).startswith("./"):
+                for name in Handle(call, self.ranks, 0).files:
+                    self.files.setdefault(name, File(np.zeros(0, np.uint8), exists=False))
+        return list(op["fails"])
+
+    def delete(self, name: str) -> None:
+        """Delete a file; those who have it open keep its bytes."""
+        file = self.files.get(name)
+        if file is None or not file.exists or file.dirty:
+            raise Illegal("no file to delete")
+        kept = f"{name}~{self.instances}"
+        self.files[kept] = file
+        self.files[name] = File(np.zeros(0, np.uint8), exists=False)
+        for handle in self.handles.values():
+            handle.files = [kept if each == name else each for each in handle.files]
 
     def idle(self, number: int) -> None:
         """Refuse what may not be called while requests or split collectives are under way on a handle."""
@@ -268,6 +291,7 @@ class Simulation:
                 "etype": [track.view.etype.size, track.view.etype.extent],
                 "filetype": [track.view.filetype.size, track.view.filetype.extent],
                 "atomicity": handle.atomic,
+                "amode": sorted(handle.op["mode"]),
             }
             if plain and track.view.rep == "native":
                 answer["byte_offset"] = int(track.view.offsets(track.pointer * track.view.etype.size, 1)[0])

@@ -64,6 +64,12 @@ COLLECTIVE = tuple(name for name, how in HOWS.items() if how.family in ("collect
 INDEPENDENT = tuple(name for name, how in HOWS.items() if how.family == "independent")
 NONBLOCKING = tuple(name for name, how in HOWS.items() if how.nonblocking)
 ACCESS = ("read", "write", "mixed")
+#: Error classes, as MPI names them behind ERR_.
+ERRORS = (
+    *("ACCESS", "AMODE", "ARG", "BAD_FILE", "BUFFER", "COMM", "COUNT", "FILE", "FILE_EXISTS", "FILE_IN_USE", "IO"),
+    *("NOT_SAME", "NO_SPACE", "NO_SUCH_FILE", "OTHER", "QUOTA", "READ_ONLY", "TYPE", "UNSUPPORTED_DATAREP"),
+    "UNSUPPORTED_OPERATION",
+)
 
 
 class Illegal(Exception):
@@ -121,7 +127,7 @@ class Expected:
 def memory_of(op: Op, rank: int) -> Memory:
     """Return the buffer geometry of a rank in a data-access call."""
     kind = model(op["mem"][rank])
-    offsets = kind.tiled(op["count"][rank])
+    offsets = kind.tiled(max(op["count"][rank], 0))  # -1 in a call that must fail
     lo, hi = (int(offsets.min()), int(offsets.max()) + 1) if len(offsets) else (0, 0)
     return Memory(lo=min(lo, 0), hi=max(hi, 0), offsets=offsets, type=kind)
 
@@ -239,7 +245,7 @@ class Track:  # not a dataclass: it is copied by copy.copy() and its view is onl
 def groups_of(comm: str, ranks: int) -> list[list[int]]:
     """Return the ranks of a case, grouped and ordered as the communicator of that name has them."""
     everyone = list(range(ranks))
-    if comm in ("world", "dup"):
+    if comm in ("world", "dup", "inter"):
         return [everyone]
     if comm == "back":
         return [everyone[::-1]]

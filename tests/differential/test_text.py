@@ -59,12 +59,28 @@ def test_types() -> None:
     assert op["mem"][1] == ["darray", 2, 1, [4], ["block"], [-49767], [2], "C", INT]
 
 
+def test_calls_that_fail() -> None:
+    """A call with the classes of its error, and what other ranks call; both are told again."""
+    words = "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
+    case = text.read(words).case
+    size, write = case["ops"]
+    assert (size["fails"], size["other"], size["but"]) == (
+        ["ARG", "IO"],
+        [False, False, True],
+        {"op": "size", "bytes": 10},
+    )
+    assert (write["fails"], write["count"], write["mem"][0]) == (["TYPE", "none"], [1, -1, 0], ["named", "NULL"])
+    assert case["free"] and text.tell(case) == words
+
+
 def test_what_is_declared() -> None:
     """Exceptions have a variant, perhaps a family, and a reason."""
-    entry = text.read("a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles")
+    entry = text.read(
+        "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no"
+    )
     assert entry.name == "a name"
     assert entry.case["ops"] == [{"op": "sync"}]
-    assert entry.only == ("native", "subfiles")
+    assert entry.only == ("native", "subfiles", "gpu")
     assert [each.reason for each in entry.excepted] == ["not yet"] * 2
     assert variants.declared(entry, "native", "openmpi")
     assert not variants.declared(entry, "native", "mpich")
@@ -89,8 +105,10 @@ WRONG = {
     "ranks two": "1:7: expected a number, found 'two'",
     "rank 2": "1:1: expected 'ranks', found 'rank'",
     "ranks 2 | write at 8 @0 by 2": "1:29: expected ranks below 2 before this, found 'the end'",
-    "ranks 2 | sync | except native": "1:18: expected 'except VARIANT",
-    "ranks 2 | only native | sync": "1:24: a call behind 'except' or 'only'",
+    "ranks 2 | sync | except native": "1:18: expected 'except.skip VARIANT",
+    "ranks 2 | only native | sync": "1:24: a call behind 'except', 'skip' or 'only'",
+    "ranks 2 | sync fails BLUE": "1:22: expected an error class: ACCESS, .* found 'BLUE'",
+    "ranks 2 | delete 1": "1:11: no legal program: no file to delete: delete 1",
     "ranks 2 | write at 8 @0,8 | read at 8 @8,0": "1:29: no legal program: conflict without sync: read at 8 @8,0",
     "ranks 2 | write iat 8 @0,8 as 1": "1:32: no legal program: requests are left: the end",
     "ranks 2 | view @0 INT indexed [1 2] [0] INT": "1:11: no type or call that the model knows",

@@ -4,16 +4,21 @@ Problem.    A public report should become a test in five lines that a reader und
 Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with a space continues the entry; comment
             lines (``#``) directly above an entry are its source. NAME is optional for text of a command line.
             After ``ranks``: ``comm C``, ``fill offset|random``, ``file BYTES`` (the file exists), ``lax``, ``strict``,
-            ``readonly``, or ``mode A,B``, ``seed N``, and hints as NAME=VALUE.
+            ``free`` (datatypes are freed as soon as MPI allows it), ``readonly``, or ``mode A,B``, ``seed N``, and
+            hints as NAME=VALUE.
             Calls, of which ``on H`` names the handle (default 0):
               read|write|mixed HOW COUNT [TYPE] [@OFFSET] [by RANKS] [bottom RANKS] [large RANKS] [as REQUEST] [snap]
                   [fill offset|random] [verb read,write,...]        HOW: a name of state.HOWS; TYPE: memory, else BYTE
               view [@BYTES] ETYPE [FILETYPE] [rep NAME]             without FILETYPE: the etype
               seek OFFSET [cur|end]   seek_shared OFFSET [cur|end]   wait REQUEST... [STYLE]
               size BYTES   preallocate BYTES   atomicity on|off   sync   fence   query [shared]   close H
-              open H [file F] [comm C] [mode A,B] [each] [HINT=VALUE...]
-            ``except VARIANT[(FAMILY)]...: REASON`` declares a deviation, ``only VARIANT...`` the variants to run
-            (variants.py); either may have ``*``.
+              open H [file F] [comm C] [mode A,B] [each] [HINT=VALUE...]   delete F
+            F is a number or a name; a name that begins with ./ is another name of the file behind that, null is none.
+            ``CALL fails CLASS [or CLASS...]``: on each rank the call must give an error of a class (``or none``: or
+            no error), and it changes nothing. Only such a call may be wrong: on a handle that is closed, with the type
+            NULL, with a count of -1. ``CALL but RANKS CALL``: some ranks make another call.
+            ``except VARIANT[(FAMILY)]...: REASON`` declares a deviation, ``skip`` in its place that the case does not
+            run, ``only VARIANT...`` the variants to run (variants.py); each may have ``*``.
             One value stands for all ranks, a list with commas has one for each. A value is an integer expression of
             ``rank`` and ``ranks`` without spaces: ``rank*8``, ``8*(rank<2)``, ``1<<31``. RANKS is a number, a list
             ``[0 2]``, or a condition: ``rank%2==0``; without it: all. A type is a constructor of typetree.py, its
@@ -37,7 +42,7 @@ from typing import Any, NoReturn, TypeVar
 
 from differential.program import STYLES
 from differential.simulate import Simulation
-from differential.state import ACCESS, BYTE, HOWS, Case, Illegal, Op
+from differential.state import ACCESS, BYTE, ERRORS, HOWS, Case, Illegal, Op
 from differential.typetree import DEFAULT, NAMED, Tree
 from differential.typetree import plain as constructor
 
@@ -45,9 +50,10 @@ T = TypeVar("T")
 FOLDER = pathlib.Path(__file__).resolve().parent / "cases"
 LAST = pathlib.Path(__file__).resolve().parents[2] / "build" / "last_case.json"
 COMMS = ("world", "reversed", "rotated")
-OPEN_COMMS = ("world", "dup", "back", "self", "halves", "parity", "some")
-MODES = ("rdonly", "wronly", "rdwr", "create", "excl", "append", "unique", "delete")
-REPS = ("native", "external32", "internal")
+OPEN_COMMS = ("world", "dup", "back", "self", "halves", "parity", "some", "inter")
+MODES = ("rdonly", "wronly", "rdwr", "create", "excl", "append", "unique", "delete", "sequential", "none")
+FLAGS = ("lax", "big", "strict", "readonly", "free")
+REPS = ("native", "external32", "internal", "unknown")
 #: What comes between a constructor's name and its child: n a number, l a list, w distributions, a their arguments,
 #: o the order, c children in braces in place of a child.
 SHAPES = {
@@ -63,6 +69,7 @@ SHAPES = {
     "darray": "nnlwalo",
     "resized": "nn",
     "dup": "",
+    "raw": "",
 }
 ATOMS = {"f90_real": 2, "f90_integer": 1}
 #: Elements, or repetitions, at most: the model has 8 MiB.
@@ -86,7 +93,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 HINT = re.compile(r"[A-Za-z_]\w*=(?!=)\S+")
 _TOKEN = re.compile(r"[\[\]{},|@]|[A-Za-z_]\w*=(?!=)[^\s|]+|[^\s\[\]{},|@]+")
 _NAME = re.compile(r"\s*(?P<name>[^|]*?):\s+(?=ranks\b)")
-_DECLARED = re.compile(r"\s*(except|only)\b([^:]*)(?::\s*(.*))?", re.DOTALL)
+_DECLARED = re.compile(r"\s*(except|skip|only)\b([^:]*)(?::\s*(.*))?", re.DOTALL)
 _VARIANT = re.compile(r"([\w*-]+)(?:\((openmpi|mpich)\))?")
 
 
@@ -113,6 +120,7 @@ class Entry:
     where: str = ""
     source: str = ""
     excepted: tuple[Declared, ...] = ()
+    skipped: tuple[Declared, ...] = ()
     only: tuple[str, ...] = ()
 
 
@@ -269,7 +277,7 @@ class Reader:
     @property
     def at_type(self) -> bool:
         """Whether the next word begins a type."""
-        return self.next in NAMED or self.next in ATOMS or self.next.removesuffix("_c") in SHAPES
+        return self.next in NAMED or self.next == "NULL" or self.next in ATOMS or self.next.removesuffix("_c") in SHAPES
 
     def tree(self, rank: int) -> Tree:
         """Take a type."""
@@ -277,7 +285,7 @@ class Reader:
         if not self.at_type:
             self.fail(f"a type: {', '.join([*NAMED, *ATOMS, *SHAPES])}")
         self.at += 1
-        if name in NAMED:
+        if name in NAMED or name == "NULL":
             return ["named", name]
         if name in ATOMS:
             return [name, *(self.number(rank) for _ in range(ATOMS[name]))]
@@ -325,11 +333,11 @@ class Reader:
                 case["seed"] = self.number()
             elif self.skip("mode"):
                 case["mode"] = self.several(MODES[1:], "a mode")
-            elif self.next in ("lax", "big", "readonly", "strict"):
+            elif self.next in FLAGS:
                 case[self.next] = True
                 self.at += 1
             elif not self.hint(case["hints"]):
-                self.fail("comm, fill, file, lax, big, strict, readonly, mode, seed, a hint NAME=VALUE or |")
+                self.fail(f"comm, fill, file, {', '.join(FLAGS)}, mode, seed, a hint NAME=VALUE or |")
         return case
 
     def hint(self, hints: dict[str, str]) -> bool:
@@ -342,7 +350,21 @@ class Reader:
         return found
 
     def call(self) -> Op:
-        """Take one call."""
+        """Take one call, what other ranks do, and the error that must come."""
+        op = self.plain_call()
+        if self.skip("but"):
+            op["other"] = self.some_ranks()
+            op["but"] = self.plain_call()
+        if self.skip("fails"):
+            op["fails"] = [self.one_of(ERRORS, "an error class")]
+            while self.skip("or"):
+                op["fails"].append(self.one_of(("none", *ERRORS), "an error class"))
+        if self.next:
+            self.fail("the end of the call")
+        return op
+
+    def plain_call(self) -> Op:
+        """Take what one rank calls."""
         kind = self.next
         takes = CALLS.get(kind)
         if takes is None:
@@ -350,11 +372,9 @@ class Reader:
         self.at += 1
         op: Op = {"op": kind}
         takes(self, op)
-        if self.next == "on" and kind not in ("sync", "fence", "wait", "open", "close"):
+        if self.next == "on" and kind not in ("sync", "fence", "wait", "open", "close", "delete"):
             self.at += 1
             op["h"] = self.number()
-        if self.next:
-            self.fail("the end of the call")
         return op
 
     def access(self, op: Op) -> None:
@@ -364,7 +384,7 @@ class Reader:
         op["mem"] = self.each(self.tree) if self.at_type else [list(BYTE) for _ in range(self.ranks)]
         op["bottom"] = [False] * self.ranks
         everybody = list(range(self.ranks))
-        while self.next not in ("", "on"):
+        while self.next not in ("", "on", "but", "fails"):
             if self.skip("@"):
                 op["at"] = self.numbers()
             elif self.skip("by"):
@@ -405,7 +425,7 @@ class Reader:
     def wait(self, op: Op) -> None:
         """Take requests, and the way of waiting."""
         op["reqs"] = [self.number()]
-        while self.next and self.next not in STYLES:
+        while self.next not in ("", "but", "fails", *STYLES):
             op["reqs"].append(self.number())
         op["style"] = self.maybe(STYLES)
 
@@ -413,9 +433,9 @@ class Reader:
         """Take the words of an open."""
         op |= {"h": self.number(), "file": 0, "comm": "world", "mode": ["rdwr"]}
         hints: dict[str, str] = {}
-        while self.next:
+        while self.next not in ("", "but", "fails"):
             if self.skip("file"):
-                op["file"] = self.number()
+                op["file"] = self.file()
             elif self.skip("comm"):
                 op["comm"] = self.one_of(OPEN_COMMS, "a communicator")
             elif self.skip("mode"):
@@ -426,6 +446,14 @@ class Reader:
                 self.fail("file, comm, mode, each, a hint NAME=VALUE or |")
         if hints:
             op["hints"] = hints
+
+    def file(self) -> int | str:
+        """Take the number or the name of a file."""
+        word = self.next
+        if word[:1].isdigit() and word.isdigit():
+            return self.number()
+        self.at += 1
+        return word
 
     def check(self, case: Case, places: list[int]) -> None:
         """Refuse what is no legal program, at the call."""
@@ -450,6 +478,10 @@ def _number_of(name: str) -> Callable[[Reader, Op], None]:
         op[name] = reader.number()
 
     return take
+
+
+def _delete(reader: Reader, op: Op) -> None:
+    op["file"] = reader.file()
 
 
 def _atomicity(reader: Reader, op: Op) -> None:
@@ -478,22 +510,21 @@ CALLS: dict[str, Callable[[Reader, Op], None]] = {
     "query": _query,
     "sync": _nothing,
     "fence": _nothing,
+    "delete": _delete,
 }
 
 
-def declarations(reader: Reader, text: str, place: int) -> tuple[list[Declared], list[str]]:
-    """Return what an ``except`` or ``only`` declares."""
+def declarations(reader: Reader, text: str, place: int) -> tuple[str, list[Declared]]:
+    """Return the word ``except``, ``skip`` or ``only``, and what it declares."""
     found = _DECLARED.fullmatch(text)
     assert found is not None
     kind, names, reason = found.groups()
     variants = [_VARIANT.fullmatch(word) for word in names.replace(",", " ").split()]
     if not variants or None in variants or (kind == "only") != (reason is None) or reason == "":
-        reader.fail("expected 'except VARIANT[(openmpi|mpich)]...: REASON' or 'only VARIANT...'", place)
+        reader.fail("expected 'except|skip VARIANT[(openmpi|mpich)]...: REASON' or 'only VARIANT...'", place)
+    reason = " ".join((reason or "").split())
     pairs = [(each.group(1), each.group(2) or "") for each in variants if each]
-    if kind == "only":
-        return [], [name for name, _ in pairs]
-    reason = " ".join(reason.split())
-    return [Declared(variant=name, family=family, reason=reason) for name, family in pairs], []
+    return kind, [Declared(variant=name, family=family, reason=reason) for name, family in pairs]
 
 
 def read(text: str, where: str = "text", line: int = 1, source: str = "") -> Entry:
@@ -501,18 +532,16 @@ def read(text: str, where: str = "text", line: int = 1, source: str = "") -> Ent
     named = _NAME.match(text)
     reader = Reader(text, where, line)
     begin = named.end() if named else 0
-    excepted: list[Declared] = []
-    only: list[str] = []
+    said: dict[str, list[Declared]] = {"except": [], "skip": [], "only": []}
     kept, end = [], len(text)
     for found in re.finditer(r"[^|]+", text[begin:]):
         place = begin + found.start()
         if _DECLARED.fullmatch(found.group()):
             end = min(end, place)
-            more, names = declarations(reader, found.group(), place + len(found.group()) - len(found.group().lstrip()))
-            excepted += more
-            only += names
+            kind, more = declarations(reader, found.group(), place + len(found.group()) - len(found.group().lstrip()))
+            said[kind] += more
         elif place > end:
-            reader.fail("a call behind 'except' or 'only'", place)
+            reader.fail("a call behind 'except', 'skip' or 'only'", place)
         else:
             kept.append(place)
     reader.words = [(word, place) for word, place in reader.words if begin <= place < end]
@@ -532,8 +561,9 @@ def read(text: str, where: str = "text", line: int = 1, source: str = "") -> Ent
         text=" ".join(text[begin:].split()),
         where=f"{where}:{line}",
         source=source,
-        excepted=tuple(excepted),
-        only=tuple(only),
+        excepted=tuple(said["except"]),
+        skipped=tuple(said["skip"]),
+        only=tuple(each.variant for each in said["only"]),
     )
 
 
@@ -654,6 +684,14 @@ def _access(op: Op) -> str:
 
 def told_call(op: Op) -> str:
     """Return a call as text."""
+    text = _told_call(op)
+    if "but" in op:
+        text += f" but {_items([rank for rank, flag in enumerate(op['other']) if flag])} {_told_call(op['but'])}"
+    return text + (f" fails {' or '.join(op['fails'])}" if "fails" in op else "")
+
+
+def _told_call(op: Op) -> str:
+    """Return what one rank calls as text."""
     kind, text = op["op"], str(op["op"])
     if kind in ACCESS:
         text = _access(op)
@@ -672,6 +710,8 @@ def told_call(op: Op) -> str:
         text += " on" if op["flag"] else " off"
     elif kind == "query":
         text += " shared" if op["shared"] else ""
+    elif kind == "delete":
+        text += f" {op['file']}"
     elif kind == "close":
         return f"close {op['h']}"
     elif kind == "open":
@@ -687,7 +727,7 @@ def told(case: Case) -> str:
     text += "" if case["comm"] == "world" else f" comm {case['comm']}"
     text += "" if case["initial"] < 0 else f" file {case['initial']}"
     text += "" if case["fill"] == "random" else f" fill {case['fill']}"
-    text += "".join(f" {name}" for name in ("lax", "big", "readonly", "strict") if case.get(name))
+    text += "".join(f" {name}" for name in FLAGS if case.get(name))
     text += f" mode {','.join(case['mode'])}" if "mode" in case else ""
     text += "" if case["seed"] == 1 else f" seed {case['seed']}"
     text += "".join(f" {name}={value}" for name, value in case["hints"].items())

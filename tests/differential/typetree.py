@@ -226,7 +226,7 @@ def _model_of(text: str) -> Model:
     tree: Tree = json.loads(text)
     kind = tree[0]
     if kind == "named":
-        sizes, places, extent, align = NAMED[tree[1]]
+        sizes, places, extent, align = NAMED["BYTE" if tree[1] == "NULL" else tree[1]]
         offsets = np.concatenate([np.arange(p, p + s, dtype=np.int64) for p, s in zip(places, sizes, strict=True)])
         return Model(offsets=offsets, parts=np.array(sizes, np.int64), lb=0, ub=extent, align=align)
     if kind == "f90_real":
@@ -245,7 +245,7 @@ def _model_of(text: str) -> Model:
         return _place(members, struct=True)
     child = model(tree[-1])
     step = child.extent
-    if kind == "dup":
+    if kind in ("dup", "raw"):
         return child
     if kind == "contiguous":
         return _copies(child, _blocks(child, [tree[1]], [0]))
@@ -303,7 +303,7 @@ def build(tree: Tree, made: list[MPI.Datatype]) -> MPI.Datatype:
 
     kind = tree[0]
     if kind == "named":
-        named: MPI.Datatype = getattr(MPI, tree[1])
+        named: MPI.Datatype = getattr(MPI, "DATATYPE_NULL" if tree[1] == "NULL" else tree[1])
         return named
     if kind == "f90_real":
         return MPI.Datatype.Create_f90_real(tree[1], tree[2])

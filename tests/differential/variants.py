@@ -20,6 +20,7 @@ from differential.ownership import missing_calls
 from differential.state import Case
 from differential.text import Declared, Entry
 from support import pretended_gpu
+from support.launch import mpi_family
 
 #: Delegates with little memory and small pages: what the cases move does not fit.
 DELEGATE_HINTS = "mpiox_delegate_mode=thread:mpiox_delegate_page=4k:mpiox_delegate_cache=512k:mpiox_delegate_bypass=16k"
@@ -111,13 +112,19 @@ class Results:
 
 def runs_under(entry: Entry, name: str) -> bool:
     """Tell whether a case runs under a variant."""
+    if _declared(entry.skipped, name, mpi_family() or ""):
+        return False
     chosen = not entry.only or any(fnmatch.fnmatchcase(name, only) for only in entry.only)
     return chosen and (VARIANTS[name].subfiles is None or is_native_data(entry.case))
 
 
 def declared(entry: Entry, name: str, family: str) -> Declared | None:
     """Return the deviation that is declared for a case under a variant, if there is one."""
-    for each in entry.excepted:
+    return _declared(entry.excepted, name, family)
+
+
+def _declared(found: tuple[Declared, ...], name: str, family: str) -> Declared | None:
+    for each in found:
         if fnmatch.fnmatchcase(name, each.variant) and each.family in ("", family):
             return each
     return None
