@@ -34,7 +34,7 @@ def programs(family: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     folder = tmp_path_factory.mktemp("programs")
     return {
         name: _compile("mpicc", ["-Wall", "-Wextra", "-Werror", str(PROGRAMS / f"{name}.c")], folder / name)
-        for name in ("interleaved", "errors")
+        for name in ("interleaved",)
     }
 
 
@@ -227,89 +227,6 @@ def test_every_fortran_name_of_open_mpi_is_wrapped(extension: str, family: str) 
     bypass = {name for name in wanted if name.startswith("pmpi_") and name[1:-1] in table}
     assert "pmpi_test_" in bypass
     assert {f"{name[1:-1]}_f08_" for name in bypass} <= _exports(extension)
-
-
-# ---- errors ---------------------------------------------------------------------------------------------------------
-
-#: case -> error class on Open MPI, on MPICH: what the MPI library itself returns, tried with 4.1 and 5.0
-CASES = {
-    "count": ("COUNT", "COUNT"),
-    "count_one": ("COUNT", "COUNT"),
-    "offset": ("ARG", "ARG"),
-    "offset_one": ("ARG", "ARG"),
-    "type": ("TYPE", "TYPE"),
-    "type_one": ("TYPE", "TYPE"),
-    "uncommitted": ("TYPE", "TYPE"),
-    "uncommitted_one": ("TYPE", "TYPE"),
-    "split": ("OTHER", "IO"),
-}
-
-
-def _classes(text: str, ranks: int) -> list[tuple[str, str]]:
-    found = re.findall(r"^(\d+) ([A-Z_]+) ?(.*)$", text, re.MULTILINE)
-    assert [int(rank) for rank, _, _ in found] == list(range(ranks)), text
-    assert text.rstrip().endswith("end"), text
-    return [(error_class, message) for _, error_class, message in found]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_bad_call(
-    programs: dict[str, pathlib.Path], extension: str, family: str, tmp_path: pathlib.Path, case: str
-) -> None:
-    launch = mpi_run([programs["errors"], case, tmp_path / "data"], 3, preload=True, timeout_s=60)
-    expected = CASES[case][family == "mpich"]
-    for error_class, message in _classes(launch.stdout, 3):
-        assert error_class == expected
-        assert str(tmp_path / "data") in message
-        if case.endswith("_one"):
-            assert "rank 2: " in message  # the rank that was wrong, told to all
-    assert "usable" in launch.stdout
-
-
-@pytest.mark.parametrize(("case", "expected"), [("rdonly", "READ_ONLY"), ("wronly", "ACCESS")])
-def test_wrong_mode_is_reported_natively(
-    programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path, case: str, expected: str
-) -> None:
-    (tmp_path / "data").write_bytes(b"hello")
-    for preload in (False, True):
-        launch = mpi_run([programs["errors"], case, tmp_path / "data"], 2, preload=preload, timeout_s=60)
-        assert [error_class for error_class, _ in _classes(launch.stdout, 2)] == [expected] * 2
-
-
-@pytest.mark.parametrize("preload", [False, True])
-def test_missing_folder(
-    programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path, preload: bool
-) -> None:
-    launch = mpi_run([programs["errors"], "missing", tmp_path / "no" / "data"], 2, preload=preload, timeout_s=60)
-    assert [error_class for error_class, _ in _classes(launch.stdout, 2)] == ["NO_SUCH_FILE"] * 2
-
-
-def test_full_disk(programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    if (
-        os.geteuid() != 0
-        or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(small)], capture_output=True
-        ).returncode
-    ):
-        pytest.skip("needs the right to mount a small tmpfs")
-    try:
-        launch = mpi_run([programs["errors"], "full", small / "data"], 3, preload=True, timeout_s=60)
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
-    for error_class, message in _classes(launch.stdout, 3):
-        assert error_class == "NO_SPACE"
-        assert re.search(r"rank \d+: .*data failed at offset \d+, length \d+: .*\(errno 28\); ", message)
-
-
-def test_injected_fault(programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path) -> None:
-    """An I/O error of the device: reported on all ranks, with the class of EIO, by the fault back end of storage."""
-    env = {"MPIOX_FAULT": "op=write,errno=EIO"}
-    launch = mpi_run([programs["errors"], "full", tmp_path / "data"], 2, preload=True, env=env, timeout_s=60)
-    for error_class, message in _classes(launch.stdout, 2):
-        assert error_class == "IO"
-        assert "(errno 5)" in message
 
 
 # ---- hints in force --------------------------------------------------------------------------------------------------

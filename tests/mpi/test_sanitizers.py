@@ -20,7 +20,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from differential import run as differential
-from differential.arms import Setting
+from differential import text as case_text
+from differential.arms import Setting, ready
+from differential.arms import launch as launch_cases
+from differential.variants import declared, runs_under
 from support.cbuild import ROOT, failed_checks, mpi_program
 from support.launch import Launch, base_environment, library_path, mpi_run
 
@@ -147,9 +150,6 @@ def test_control(builds: dict[str, str], tmp_path: pathlib.Path, tool: str, erro
 
 # ---- address, undefined behaviour, leaks -----------------------------------------------------------------------------
 
-MODES = (
-    "append excl unique delete_on_close self communicators intercommunicator null_handles delete_open resize"
-).split()
 THREADS = ["one_handle", "one_view", "pointer", "shared_pointer", "open_close", "mixed", "collectives"]
 #: Words of the program, ranks, environment.
 PROGRAMS: list[tuple[list[str], int, dict[str, str]]] = [
@@ -158,8 +158,8 @@ PROGRAMS: list[tuple[list[str], int, dict[str, str]]] = [
     (["interleaved"], 4, {"MPIOX_RANKS_PER_NODE": "2"}),
     (["interleaved"], 3, {"MPIOX_HINTS": "mpiox_exchange=two_phase:mpiox_partition=transpose:cb_buffer_size=4k"}),
     (["interleaved"], 3, {"MPIOX_HINTS": "mpiox_exchange=direct"}),
-    (["modes", *MODES], 3, {}),
-    (["modes", *MODES, "many"], 4, {"MPIOX_RANKS_PER_NODE": "2"}),
+    (["comings"], 3, {}),
+    (["comings"], 4, {"MPIOX_RANKS_PER_NODE": "2"}),
     (["threads", *THREADS], 3, {}),
     (["threads", *THREADS], 4, {"MPIOX_RANKS_PER_NODE": "2"}),
     (["threads", "nonblocking", "waitall", "icollectives"], 3, {}),
@@ -175,8 +175,6 @@ PROGRAMS: list[tuple[list[str], int, dict[str, str]]] = [
         },
     ),
     (["faults", "beyond", "independent", "131072"], 3, {}),
-    (["errors", "type_one"], 3, {}),
-    (["errors", "uncommitted_one"], 3, {}),
 ]
 
 
@@ -185,16 +183,12 @@ def test_address(
     builds: dict[str, str], tmp_path: pathlib.Path, words: list[str], ranks: int, env: dict[str, str]
 ) -> None:
     """No byte out of bounds, none after it is freed, no undefined arithmetic; the rest is tested elsewhere."""
-    if words[0] == "errors":  # its arguments are the other way round
-        environment = settings("address", builds["address"], tmp_path) | env
-        launch = mpi_run([mpi_program("errors"), words[1], tmp_path / "file"], ranks, env=environment, timeout_s=120)
-    else:
-        launch = run("address", builds, tmp_path, words, ranks, env=env)
+    launch = run("address", builds, tmp_path, words, ranks, env=env)
     assert not reports(tmp_path), f"{reports(tmp_path)[:8000]}\n{launch.describe()}"
     assert launch.returncode in range(10), launch.describe()  # the number of failed checks, not a crash
 
 
-@pytest.mark.parametrize("words", [["interleaved"], ["modes", *MODES], ["threads", *THREADS], ["faults", "repeat"]])
+@pytest.mark.parametrize("words", [["interleaved"], ["comings"], ["threads", *THREADS], ["faults", "repeat"]])
 def test_leaks(builds: dict[str, str], tmp_path: pathlib.Path, words: list[str]) -> None:
     """Everything is given back by MPI_Finalize."""
     launch = run("address", builds, tmp_path, words, 2, env={"MPIOX_RANKS_PER_NODE": "1"}, leaks=True)
@@ -210,6 +204,19 @@ def test_differential(builds: dict[str, str], tmp_path: pathlib.Path) -> None:
     assert report.cases >= 20
     assert report.stats["collective_writes"] > 0
     assert not report.failures, sorted(report.failures.items())[:5]
+
+
+def test_cases(builds: dict[str, str], family: str, tmp_path: pathlib.Path) -> None:
+    """The cases in text of modes, errors and sizes: opens that fail, wrong arguments, files that are deleted."""
+    environment = settings("address", builds["address"], tmp_path) | {"PYTHONMALLOC": "malloc"}
+    setting = Setting(arms=("ours",), limit_s=90, env=tuple(environment.items()))
+    entries = [entry for entry in case_text.read_file(case_text.FOLDER / "modes.case") if runs_under(entry, "default")]
+    for ranks in {entry.case["ranks"] for entry in entries}:
+        chosen = [entry for entry in entries if entry.case["ranks"] == ranks]
+        cases = [entry.case | {"id": number} for number, entry in enumerate(chosen)]
+        for line in launch_cases(ready(cases, setting), ranks, setting):
+            assert not line["problems"] or declared(chosen[line["id"]], "default", family), line
+    assert not reports(tmp_path), reports(tmp_path)[:8000]
 
 
 # ---- threads ---------------------------------------------------------------------------------------------------------
@@ -268,5 +275,4 @@ def test_valgrind(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     found = valgrind([mpi_program("misuse"), tmp_path / "file", "uninitialised"], tmp_path / "control")
     assert "points to uninitialised byte" in found
     assert not valgrind([mpi_program("interleaved"), tmp_path / "file"], tmp_path / "interleaved")
-    modes = ["append", "self", "delete_on_close", "resize", "null_handles"]
-    assert not valgrind([mpi_program("modes"), tmp_path / "file", *modes], tmp_path / "modes")
+    assert not valgrind([mpi_program("comings"), tmp_path / "file"], tmp_path / "comings")

@@ -22,8 +22,7 @@ def _table(rows: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 #: Modules of tests/mpi and tests/unit of which the second MPI runs these tests alone, named as in :data:`NIGHTLY`.
 ONCE = _table(
     {
-        "access_modes": "native preloaded[4] arguments_that_differ[] arguments_that_differ_where_mpi_opens_the_file "
-        "who_differs many_files_and_preallocate[preallocate* on_pretended_nodes[2]",
+        "access_modes": "arguments_that_differ_where_mpi_opens_the_file who_differs",
         "advise": "",
         "analytics_bench": "",
         "arbiter_deaths": "",
@@ -154,7 +153,6 @@ ONCE = _table(
 #: stands for anything, a space too; without a bracket, a name stands for all of its tests.
 NIGHTLY = _table(
     {
-        "access_modes": "on_pretended_nodes[1] preloaded[1]",
         "advise": "a_short_budget_is_enough_for_a_short_program a_short_budget_says_what_it_takes",
         "analyses_engines": "*[spark,*placed* an_analysis_is_the_same[spark-middleware] "
         "an_analysis_is_the_same[spark-read-ratio] an_analysis_is_the_same[spark-sequential] "
@@ -318,9 +316,8 @@ NIGHTLY = _table(
         "smallest_usual_and_largest[mpiox_delegate_time* smallest_usual_and_largest[mpiox_delegate_weight]",
         "histories_published": "the_rows_of_five_file_systems_are_those_of_the_paper_in_one_command",
         "internal_failures": "a_leader_that_cannot_go_on[Isend-0-*",
-        "interpose": "bad_call[count_one] bad_call[offset] bad_call[type_one] bad_call[uncommitted] "
-        "c_program_preloaded[1] fortran_calls[mpi] fortran_program[mpi-linked] fortran_program[mpi-preloaded] "
-        "fortran_program[mpif.h-linked]",
+        "interpose": "c_program_preloaded[1] fortran_calls[mpi] fortran_program[mpi-linked] "
+        "fortran_program[mpi-preloaded] fortran_program[mpif.h-linked]",
         "job_of_logs": "report_and_analyze_begin_with_the_same_sentence[known_truth-one_writer* "
         "report_and_analyze_begin_with_the_same_sentence[known_truth-random_reads* "
         "report_and_analyze_begin_with_the_same_sentence[strangers-dfs* "
