@@ -93,13 +93,6 @@ REPORTS = {
     "calls-around-2-limits": _limits("far,sizes", 1 << 31, (1 << 32) + 1, dear=False),
     "calls-around-6-limits": _limits("far,sizes", *_LIMITS),
     "totals-around-6-limits": _limits("totals,preallocate", *_LIMITS, gib=5),
-    "memory-with-a-gap": Report(
-        threads=("pmodels/mpich#6985",),
-        program="memory_gap",
-        ranks=4,
-        arguments=(FILE, "256", "512"),
-        seen="8,192 columns of 4 KiB a rank written in 8 s; in 33 s from memory with a gap of 16 bytes",
-    ),
     "hdf5-cartesian": Report(
         threads=("open-mpi/ompi#12718",),
         program="slabs_hdf5",
