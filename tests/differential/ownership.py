@@ -34,7 +34,7 @@ def managed_calls(case: Case) -> list[bool]:
             usable[number], atomic[number] = "sequential" not in op["mode"], False
             hints[number] = op["hints"] if "hints" in op else case["hints"]
         elif op["op"] == "view":
-            usable[number] = view_is_usable(op)
+            usable[number] = "views" in case or view_is_usable(op)
         elif op["op"] == "atomicity":
             atomic[number] = op["flag"]
         result.append(

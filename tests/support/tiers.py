@@ -145,7 +145,7 @@ ONCE = _table(
         "trace_endings": "threads",
         "tune": "a_program_that_hardly_accesses_data_is_judged_by_that",
         "vectored_memory": "large_blocks[3-blocks-*",
-        "view_rules": "classes texts overlaps_past_delegates random_types[4-pretended_nodes]",
+        "view_rules": "texts overlaps_past_delegates",
     }
 )
 
@@ -431,8 +431,8 @@ NIGHTLY = _table(
         "tune_evidence": "two_equal_settings_win_at_most_as_often_as_the_confidence_says[10-*",
         "typemap_c": "coverage_guided_fuzzing[runs-6000]",
         "typemap_datatypes": "random_datatypes_against_pack",
-        "view_rules": "classes[1] classes[2] classes[4] classes[5] overlaps_past_delegates[1] "
-        "overlaps_past_delegates[2] overlaps_past_delegates[4] overlaps_past_delegates[5] random_types[1-* texts[1]",
+        "view_rules": "overlaps_past_delegates[1] overlaps_past_delegates[2] overlaps_past_delegates[4] "
+        "overlaps_past_delegates[5] texts[1]",
         "weak_memory": "protocols_and_their_mutants[agreement-NODES=2] protocols_and_their_mutants[individual-ALONE=7]",
     }
 )
