@@ -162,7 +162,7 @@ class Rank:
         if handle.op["comm"] == "self":
             return MPI.COMM_SELF
         if handle.op["comm"] == "inter":
-            half = self.comm.Split(rank % 2, rank)
+            half: Any = self.comm.Split(rank % 2, rank)
             both: Any = half.Create_intercomm(0, self.comm, 1 - rank % 2)
             half.Free()
             return both  # type: ignore[no-any-return]
@@ -332,7 +332,9 @@ class Rank:
         elif kind == "size":
             fh.Set_size(op["bytes"])
         elif kind == "preallocate":
-            ours = self.on_close is not None and is_on(handle.op.get("hints", self.case["hints"]))
+            ours = self.on_close is not None and is_on(
+                handle.op["hints"] if "hints" in handle.op else self.case["hints"]
+            )
             if FAMILY == "openmpi" and not ours:  # OMPIO's loses count of its ranks: errors on some, a hang of others
                 fh.Set_size(max(op["bytes"], fh.Get_size()))
             else:
