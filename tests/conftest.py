@@ -24,8 +24,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
 from support import apart, cbuild, fuzz, launch, parts, tiers, workers  # noqa: E402
+from support import expected as texts  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
+from support.expected import expected  # noqa: E402, F401
 from support.launch import Launch, LostLaunch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
 
 #: Whether this process may launch MPI programs beside other workers.
@@ -38,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
     group.addoption("--soak-seconds", type=float, default=600.0, help="how long the long soak test takes")
     group.addoption("--durations-files", action="store_true", help="list the files of tests that took longest")
-    group.addoption("--update-texts", action="store_true", help="write the reviewed texts of analyze anew")
+    group.addoption("--update", action="store_true", help="write the texts of tests/expected anew: review the diff")
     group.addoption("--cases", type=int, default=None, help="number of random cases of the differential test")
 
 
@@ -103,6 +105,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what is slow unless it was asked for; tell workers what they take together."""
+    texts.check(config, items)
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
         fuzz.prepare(item)
