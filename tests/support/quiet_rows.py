@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mpiio_ext.analytics.diagnosis import Diagnosis
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.ledger import Ledger, of_rows, records
@@ -70,6 +71,34 @@ def small(way: str = "write", **columns: Any) -> dict[str, Any]:
         f"consec_{way}s": 0,
         **columns,
     }
+
+
+def summary(found: Diagnosis) -> dict[str, Any]:
+    """Return what a diagnosis concludes, its findings with numbers, files and advice, and what it notes beside them."""
+    findings = [
+        {
+            "cause": f"{one.cause}, {one.confidence}{', by times alone' if one.by_times else ''}",
+            "explains": f"{'at most ' if one.at_most else ''}{one.time:.4g} s, {one.share:.4g} of {one.of}",
+            "title": one.title,
+            **({} if one.what in one.title else {"what": one.what}),
+            "files": ", ".join([*one.files, *(f"OST {name}" for name in one.osts)]),
+            "evidence": [each.text() for each in one.evidence],
+            "advice": [" > ".join(filter(None, (each.text, each.command, each.see))) for each in one.advice],
+        }
+        for one in found.findings
+    ]
+    told = found.to_dict()
+    bounds = f"{'' if told['low_bandwidth'] else 'not '}low, {'' if told['worth_tuning'] else 'not '}worth tuning"
+    parts = {
+        "conclusion": found.conclusion,
+        "bandwidth": bounds,
+        "findings": findings,
+        "notes": found.notes,
+        "beyond limits": found.beyond,
+    }
+    if found.critical_files:
+        parts["longest"] = f"{found.critical_files[0][0]}, {found.critical_files[0][1].text()}"
+    return {name: part for name, part in parts.items() if part}
 
 
 def fields(text: str) -> dict[str, Any]:
