@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import mpiio_ext
-from mpiio_ext.analytics.run import opening
 from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.common.endings import Ending, Failure, note_failure
@@ -60,19 +59,6 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     assert 4.8 < moved[0] < 5.2 and 6.7 < moved[-1] < 7.1
     (tmp_path / "launch.json").write_text("[1")
     assert launch_of(tmp_path) == (None, None)
-
-
-def test_time_on_files_of_the_system_is_told() -> None:
-    """A page does not say 0 % of a run whose I/O nobody counts."""
-    left = "7 operations on 2 files of the system, such as /usr/share/a"
-
-    def said(io_s: float, left_s: float) -> str:
-        return opening.first_sentence([], opening.Spent(io_s=io_s, run_s=10.0, left_s=left_s, left=left))
-
-    told = said(0.0, 4.0)
-    assert "40 %" in told and left in told and "--only GLOB" in told and "worth tuning" not in told
-    assert "0 %" not in said(0.0, 1e-6)
-    assert "7 operations" not in said(0.1, 0.01)
 
 
 @pytest.mark.parametrize("folder", ["/d", "/dev/shm/d", "/opt/d", "/var/tmp/d"])
