@@ -14,6 +14,7 @@ from mpiio_ext import abi
 from mpiio_ext.doctor import Finding, mpi
 from mpiio_ext.doctor.children import Answer
 from mpiio_ext.doctor.job import examine_job
+from support.expected import Expected
 from support.launch import base_environment, python_alone
 
 HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l", "python": "3"}
@@ -31,64 +32,24 @@ WHOLE: dict[str, Any] = {
     "finalized": True,
 }
 JOB = mpi.Job(size=2, rank=0, launched=True)
-ALL = {"mpi.version", "mpi.start", "job.agreement", "io.round_trip", "mpi.spawn"}
 
 
-def job(trouble: str = "", family: str = "openmpi", of: mpi.Job = JOB, **changes: Any) -> dict[str, Finding]:
+def job(
+    trouble: str = "",
+    family: str = "openmpi",
+    of: mpi.Job = JOB,
+    program: dict[str, str] | None = None,
+    output: str = "last words",
+    **changes: Any,
+) -> list[Finding]:
     values = {name: value for name, value in (WHOLE | changes).items() if value != "drop"}
-    answer = Answer(values=values, trouble=trouble, output="last words")
-    return {item.key: item for item in examine_job(answer, of, family, True, True, {})}
+    answer = Answer(values=values, trouble=trouble, output=output)
+    return list(examine_job(answer, of, family, True, True, program or {}))
 
 
-def test_job_as_it_should_be() -> None:
-    found = job()
-    assert set(found) == ALL
-    assert {item.state.value for item in found.values()} == {"ok"}
-
-
-@pytest.mark.parametrize(
-    "changes, key, state, words",
-    [
-        ({"version": "MPICH Version: 5.0"}, "mpi.version", "error", "this mpiio_ext is for Open MPI"),
-        ({"interposed": False}, "mpi.version", "error", "does not reach this library"),
-        ({"size": 1}, "mpi.start", "error", "started 2 ranks, MPI sees 1"),
-        ({"ranks": [HOST, HOST | {"mpiio_ext": "2"}]}, "job.agreement", "error", "mpiio_ext: 1 on rank 0, 2 on rank 1"),
-        ({"ranks": [HOST, HOST | {"version": "v5"}]}, "job.agreement", "error", "differ in the MPI library"),
-        ({"ranks": [HOST, HOST | {"library": "/m"}]}, "job.agreement", "warning", "differ in the library's path"),
-        ({"ranks": "drop"}, "job.agreement", "error", "cannot exchange messages"),
-        ({"trip_right": False}, "io.round_trip", "error", "other bytes"),
-        ({"trip_own": False, "trip_reason": "native: nfs"}, "io.round_trip", "warning", "native: nfs"),
-        ({"trip_error": "no space"}, "io.round_trip", "error", "no space"),
-        ({"trip_error": "b does not see", "trip_blind": ["b"]}, "io.round_trip", "error", "b does not see"),
-        ({"spawned": 0, "spawn_error": "no slots"}, "mpi.spawn", "warning", "no slots"),
-    ],
-)
-def test_job_that_is_not(changes: dict[str, Any], key: str, state: str, words: str) -> None:
-    found = job(**changes)
-    assert found[key].state.value == state and words in found[key].text
-    assert found[key].advice
-    others = {item.state.value for name, item in found.items() if name != key and name in ALL}
-    assert others == {"ok"} or "ranks" in changes
-
-
-@pytest.mark.parametrize(
-    "known, last, words",
-    [
-        ((), "mpi.version", "no answer within 9 s: last words"),
-        (("version", "standard", "interposed"), "mpi.start", "MPI_Init_thread has not returned: no answer within 9 s"),
-    ],
-)
-def test_mpi_that_hangs_is_told_with_how_far_it_came(known: tuple[str, ...], last: str, words: str) -> None:
-    found = job("no answer within 9 s", **{name: "drop" for name in WHOLE if name not in known})
-    assert list(found)[-1] == last and found[last].state.value == "error" and words in found[last].text
-
-
-@pytest.mark.parametrize(
-    "name, key, state", [("trip_right", "io.round_trip", "error"), ("spawned", "mpi.spawn", "warning")]
-)
-def test_last_steps_that_hang(name: str, key: str, state: str) -> None:
-    found = job("ended by SIGABRT", **{name: "drop"})
-    assert found[key].state.value == state and "SIGABRT" in found[key].text
+def only(*known: str) -> dict[str, str]:
+    """Return what a job has not answered that hangs, but for some answers."""
+    return {name: "drop" for name in WHOLE if name not in known}
 
 
 def gets(library: str, version: str) -> dict[str, str]:
@@ -96,88 +57,78 @@ def gets(library: str, version: str) -> dict[str, str]:
     return {"abi": "x", "library": library, "version": version}
 
 
-@pytest.mark.parametrize("named, state", [(False, "error"), (True, "warning")])
-@pytest.mark.parametrize(
-    "values, words",
-    [
-        ({"version": "MPICH Version: 5.0"}, "mpi4py uses MPICH Version: 5.0"),
-        (dict.fromkeys(WHOLE, "drop"), "no MPI from Python"),
-    ],
+HANGS = "no answer within 9 s"
+NAMED = {"program": gets("/o4/libmpi.so.40", "Open MPI v4")}
+OTHER = {"mpi_paths": ["/o4/libmpi.so.40"]}
+#: MPICH says the class of an error, and below the calls that it went through, the innermost last.
+STACK = (
+    "Other MPI error, error stack:\ninternal_Comm_spawn(113)...: MPI_Comm_spawn(command=x) failed\n"
+    "MPIDU_Init_shm_put(12): unable to put\n"
 )
-def test_program_apart_from_mpi4py(values: dict[str, Any], words: str, named: bool, state: str) -> None:
-    """Of a program in C, what mpi4py has or lacks is no error."""
-    answer = Answer(values={key: value for key, value in (WHOLE | values).items() if value != "drop"})
-    program = gets("/o4/libmpi.so.40", "Open MPI v4") if named else {}
-    found, *_ = examine_job(answer, JOB, "openmpi", True, True, program)
-    assert found.state.value == state and words in found.text and found.advice
+CASES: dict[str, dict[str, Any]] = {
+    "as it should be": {},
+    "another MPI": {"version": "MPICH Version: 5.0"},
+    "calls that do not reach the library": {"interposed": False},
+    "one rank of two": {"size": 1},
+    "two versions of mpiio_ext": {"ranks": [HOST, HOST | {"mpiio_ext": "2"}]},
+    "two versions of MPI": {"ranks": [HOST, HOST | {"version": "v5"}]},
+    "two paths": {"ranks": [HOST, HOST | {"library": "/m"}]},
+    "no messages": {"ranks": "drop"},
+    "other bytes": {"trip_right": False},
+    "natively": {"trip_own": False, "trip_reason": "native: nfs"},
+    "an error of a file": {"trip_error": "no space"},
+    "a host that does not see a file": {"trip_error": "b does not see", "trip_blind": ["b"]},
+    "no spawning": {"spawned": 0, "spawn_error": "no slots"},
+    "no answer": {"trouble": HANGS, **only()},
+    "MPI_Init hangs": {"trouble": HANGS, **only("version", "standard", "interposed")},
+    "a file hangs": {"trouble": "ended by SIGABRT", "trip_right": "drop"},
+    "spawning hangs": {"trouble": "ended by SIGABRT", "spawned": "drop"},
+    # of a program in C, what mpi4py has or lacks is no error
+    "mpi4py of another MPI": {"version": "MPICH Version: 5.0"},
+    "mpi4py of another MPI than a program": {"version": "MPICH Version: 5.0", **NAMED},
+    "no mpi4py": only(),
+    "no mpi4py, but a program": {**only(), **NAMED},
+    # one family, two libraries: both are named, and nothing is reported of the job of mpi4py's
+    "another release": {**OTHER, "program": gets("/o5/libmpi.so.40", "Open MPI v5")},
+    "a copy of the library": {**OTHER, "program": gets("/copy/libmpi.so.40", "Open MPI v4")},
+    "the same library": {**OTHER, "program": gets("/o4/libmpi.so.40", "")},
+    "another library": {**OTHER, "program": gets("/o5/libmpi.so.40", "")},
+    "an unknown library": {"mpi_paths": [], "program": gets("/o5/libmpi.so.40", "")},
+    "another family": {
+        "version": "MPICH Version: 5.0",
+        "mpi_paths": ["/m/libmpi.so"],
+        "program": gets("/o5/libmpi.so.40", "Open MPI v5"),
+    },
+    # the standard ABI has MPIs of every family
+    "the standard ABI": {"family": "mpiabi"},
+    "no network": {"spawned": 0, "output": "pair of MPI processes are unable to reach each other for"},
+    # it works, but no delegate is spawned: what decides is the library's rule
+    "spawning that the library refuses": {"spawn_refused": "only with Open MPI 4"},
+    "an error of spawning with a stack": {"spawned": 0, "spawn_error": STACK},
+    "an error of spawning": {"spawned": 0, "spawn_error": "MPI_ERR_SPAWN: no\n"},
+    "no spawning without a launcher": {"spawned": 0, "of": mpi.Job(size=1, rank=0, launched=False)},
+    "no spawning under Slurm": {"slurm": "7", "spawned": 0},
+    "no start under Slurm": {"slurm": "7", "trouble": "no answer", "size": "drop"},
+}
 
 
-@pytest.mark.parametrize(
-    "version, paths, program, state",
-    [
-        ("Open MPI v4", ["/o4/libmpi.so.40"], gets("/o5/libmpi.so.40", "Open MPI v5"), "warning"),
-        ("Open MPI v4", ["/o4/libmpi.so.40"], gets("/copy/libmpi.so.40", "Open MPI v4"), "ok"),
-        ("Open MPI v4", ["/o4/libmpi.so.40"], gets("/o4/libmpi.so.40", ""), "ok"),
-        ("Open MPI v4", ["/o4/libmpi.so.40"], gets("/o5/libmpi.so.40", ""), "warning"),
-        ("Open MPI v4", [], gets("/o5/libmpi.so.40", ""), "ok"),  # nothing can be seen
-        ("MPICH Version: 5.0", ["/m/libmpi.so"], gets("/o5/libmpi.so.40", "Open MPI v5"), "warning"),
-    ],
-)
-def test_other_release_than_the_program_s(version: str, paths: list[str], program: dict[str, str], state: str) -> None:
-    """One family, two libraries: both are named, and nothing is said of the job of mpi4py's."""
-    answer = Answer(values=WHOLE | {"version": version, "mpi_paths": paths})
-    found = {item.key: item for item in examine_job(answer, JOB, "openmpi", True, True, program)}
-    assert found["mpi.version"].state.value == state
-    assert set(found) == (ALL if state == "ok" else {"mpi.version"})
-    if state == "warning":
-        assert version in found["mpi.version"].text and program["library"] in found["mpi.version"].text
+@pytest.mark.parametrize("name", CASES)
+def test_jobs(name: str, expected: Expected, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = dict(CASES[name])
+    if slurm := changes.pop("slurm", ""):
+        monkeypatch.setenv("SLURM_JOB_ID", slurm)
+    else:
+        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    expected({one.key: [one.state.value, one.text, one.advice] for one in job(**changes)})
 
 
 def test_links_to_the_same_library_are_one(tmp_path: pathlib.Path) -> None:
     (tmp_path / "libmpich.so.12").touch()
     (tmp_path / "libmpi.so.12").symlink_to("libmpich.so.12")
-    answer = Answer(values=WHOLE | {"version": "MPICH 4 of mpi4py", "mpi_paths": [str(tmp_path / "libmpich.so.12")]})
     program = gets(str(tmp_path / "libmpi.so.12"), "MPICH 4")
-    assert examine_job(answer, JOB, "mpich", True, True, program)[0].state.value == "ok"
-
-
-def test_standard_abi_has_mpis_of_every_family() -> None:
-    assert job(family="mpiabi")["mpi.version"].state.value == "ok"
-
-
-def test_spawning_without_a_network_is_told() -> None:
-    answer = Answer(values=WHOLE | {"spawned": 0}, output="pair of MPI processes are unable to reach each other for")
-    found = {item.key: item for item in examine_job(answer, JOB, "openmpi", True, True, {})}
-    assert "network interface" in found["mpi.spawn"].advice
-
-
-def test_spawning_that_the_library_refuses_is_told() -> None:
-    """It works, but no delegate is spawned: what decides is the library's rule."""
-    found = job(spawn_refused="only with Open MPI 4")["mpi.spawn"]
-    assert found.state.value == "warning" and "only with Open MPI 4" in found.text
-    assert "become processes" in found.advice and "split" not in found.advice
-
-
-def test_error_of_spawning_is_one_line() -> None:
-    """MPICH says the class of an error, and below the calls that it went through, the innermost last."""
-    stack = (
-        "Other MPI error, error stack:\ninternal_Comm_spawn(113)...: MPI_Comm_spawn(command=x) failed\n"
-        "MPIDU_Init_shm_put(12): unable to put\n"
-    )
-    found = job(spawned=0, spawn_error=stack)["mpi.spawn"]
-    assert found.text == "MPI_Comm_spawn does not work: MPIDU_Init_shm_put(12): unable to put"
-    assert "process" in found.advice and "split" not in found.advice
-    assert job(spawned=0, spawn_error="MPI_ERR_SPAWN: no\n")["mpi.spawn"].text.endswith("work: MPI_ERR_SPAWN: no")
-
-
-def test_advice_on_spawning_depends_on_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert "--oversubscribe" in job(spawned=0)["mpi.spawn"].advice
-    alone = mpi.Job(size=1, rank=0, launched=False)
-    assert "started by mpirun it may work" in job(of=alone, spawned=0)["mpi.spawn"].advice
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert "srun --mpi=pmix" in job(spawned=0)["mpi.spawn"].advice
-    assert "srun --mpi=pmix" in job("no answer", size="drop")["mpi.start"].advice
+    paths = [str(tmp_path / "libmpich.so.12")]
+    found = job(family="mpich", program=program, version="MPICH 4 of mpi4py", mpi_paths=paths)
+    assert found[0].state.value == "ok"
 
 
 @pytest.mark.parametrize(
