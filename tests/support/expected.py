@@ -53,6 +53,16 @@ def change(path: pathlib.Path, sections: Mapping[str, str], gone: Iterable[str] 
         path.unlink()
 
 
+def _rows(every: list[Any]) -> list[str]:
+    """Return a table of rows with the same columns, one line each; nothing for other lists."""
+    if len(every) < 2 or not all(isinstance(each, Mapping) and each.keys() == every[0].keys() for each in every):
+        return []
+    rows = [[list(_lines(cell)) or [""] for cell in each.values()] for each in every]
+    if any(len(cell) > 1 for row in rows for cell in row):
+        return []
+    return [" | ".join(map(str, every[0])), *(" | ".join(cell[0] for cell in row).rstrip() for row in rows)]
+
+
 def _lines(value: Any) -> Iterator[str]:
     """Yield the lines of a value: a text is as it is, a table has a line for each row."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -71,7 +81,9 @@ def _lines(value: Any) -> Iterator[str]:
         yield from _lines(sorted(value))
     elif isinstance(value, Iterable):
         every = list(value)
-        if any(isinstance(each, str | Mapping | Iterable) or dataclasses.is_dataclass(each) for each in every):
+        if table := _rows(every):
+            yield from table
+        elif any(isinstance(each, str | Mapping | Iterable) or dataclasses.is_dataclass(each) for each in every):
             for each in every:
                 first, *others = list(_lines(each)) or [""]
                 yield from (f"- {first}".rstrip(), *(f"  {line}".rstrip() for line in others))

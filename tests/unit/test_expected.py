@@ -29,6 +29,7 @@ def test_a_section_without_a_test_is_an_error(request: pytest.FixtureRequest, mo
 
 
 def test_values_are_lines() -> None:
-    value = {"text": "two\nlines", "row": [1, 2.5], "rows": [{"a": 1}, {"b": None}], "none": [], "set": {"b", "a"}}
-    lines = ["text:", "  two", "  lines", "row: 1 · 2.5", "rows:", "  - a: 1", "  - b: None", "none: none"]
+    value = {"text": "two\nlines", "row": [1, 2.5], "list": [{"a": 1}, {"b": None}], "none": [], "set": {"b", "a"}}
+    lines = ["text:", "  two", "  lines", "row: 1 · 2.5", "list:", "  - a: 1", "  - b: None", "none: none"]
     assert list(texts._lines(value)) == [*lines, "set:", "  - a", "  - b"]
+    assert list(texts._lines([{"a": 1, "b": [2, 3]}, {"a": "x", "b": None}])) == ["a | b", "1 | 2 · 3", "x | None"]
