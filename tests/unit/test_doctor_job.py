@@ -119,7 +119,8 @@ def test_jobs(name: str, expected: Expected, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("SLURM_JOB_ID", slurm)
     else:
         monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    expected({one.key: [one.state.value, one.text, one.advice] for one in job(**changes)})
+    found = job(**changes)
+    expected({one.key: " > ".join(filter(None, (f"{one.state.value}: {one.text}", one.advice))) for one in found})
 
 
 def test_links_to_the_same_library_are_one(tmp_path: pathlib.Path) -> None:

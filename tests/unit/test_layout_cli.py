@@ -9,6 +9,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -17,6 +18,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.layout import inspect, registry
 from support import cbuild
+from support.expected import Expected
 from support.shares import write_mountinfo
 
 MIB = 2**20
@@ -135,7 +137,7 @@ def test_json_and_table(tmp_path: pathlib.Path) -> None:
 # ---- played ones ----
 
 
-def played(folder: pathlib.Path, kind: str, *paths: pathlib.Path, **environment: str) -> list[dict[str, object]]:
+def played(folder: pathlib.Path, kind: str, *paths: pathlib.Path, **environment: str) -> list[dict[str, Any]]:
     """Run the command on a folder that a preloaded library makes look like another file system."""
     source = cbuild.ROOT / "tests" / "programs" / "fake_file_system.c"
     library = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", str(source)], "libfake_fs.so")
@@ -169,63 +171,47 @@ def composite(*parts: tuple[int, int, int, bytes]) -> bytes:
     return struct.pack("<IIIHHH6xQ", COMPOSITE, at + len(blobs), 1, 0, len(parts), 0, 0) + table + blobs
 
 
-def test_progressive_layout(folder: pathlib.Path) -> None:
-    """Every component is shown; the one that covers most of the file counts."""
-    path = folder / "file"
-    path.write_bytes(b"")
-    value = composite((0x10, 0, MIB, plain(MIB, [5])), (0x10, MIB, 2**64 - 1, plain(4 * MIB, [9, 2, 9, 2])))
-    os.setxattr(path, "user.fake_layout", value)
-    (entry,) = played(folder, "lustre", path)
-    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
-    assert (facts["file_system"], facts["pattern"]) == ("lustre", "raid0,composite")
-    assert (facts["stripe_size"], facts["stripe_count"], facts["servers"]) == (4 * MIB, 4, 2)
-    assert (facts["start_device"], facts["lock_granularity"]) == (9, os.sysconf("SC_PAGESIZE"))
-    first, second = entry["components"]  # type: ignore[misc]
-    assert (first["start_bytes"], first["end_bytes"], first["targets"], first["flags"]) == (0, MIB, ["5"], "init")
-    assert (second["start_bytes"], second["end_bytes"], second["servers"]) == (MIB, None, 2)
-    assert second["targets"] == ["9", "2", "9", "2"]
+ROOM = struct.pack("<II16sIHH", V1, 1, b"", 4 * MIB, 3, 6) + struct.pack("<16sII", b"", 0, 2**32 - 1) * 3
+ON_METADATA_SERVER = struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0)
+PARTS = composite(
+    (0x10, 0, MIB, ON_METADATA_SERVER), (0x10, MIB, 256 * MIB, plain(2 * MIB, [9, 2])), (0, 256 * MIB, 2**64 - 1, ROOM)
+)
+#: Layouts of Lustre's attribute, and the size of the file.
+LAYOUTS = {
+    # every component is shown; the one that covers most of the file counts
+    "progressive": (
+        composite((0x10, 0, MIB, plain(MIB, [5])), (0x10, MIB, 2**64 - 1, plain(4 * MIB, [9, 2, 9, 2]))),
+        0,
+    ),
+    # the component that has most of the bytes counts; those that no write has reached have no targets
+    "progressive, 100 MB": (PARTS, 100 * MIB),
+    "progressive, empty": (PARTS, 0),
+    # data on the metadata server have no first target
+    "on the metadata server": (ON_METADATA_SERVER, 0),
+    "cut off": (b"\xd0\x0b\xd1", 0),
+    "nothing": (b"", 0),
+    "an end before the start": (composite((0, 9, 3, plain(MIB, [1]))), 0),
+}
+#: What does not depend on this machine.
+STRIPES = ("file_system", "pattern", "stripe_size", "stripe_count", "servers", "start_device")
 
 
-def test_progressive_layout_of_a_file_of_100_mb(folder: pathlib.Path) -> None:
-    """The component that has most of the bytes counts; those that no write has reached have no targets."""
+def striped(entry: dict[str, Any]) -> dict[str, Any]:
+    facts = {name: entry["facts"][name] for name in STRIPES if name in entry["facts"]}
+    told = {name: f"{item['value']} {item['unit']}, {item['source']}" for name, item in facts.items()}
+    return {**told, "components": entry["components"]}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_of_lustre(folder: pathlib.Path, name: str, expected: Expected) -> None:
+    value, size = LAYOUTS[name]
     path = folder / "file"
     with path.open("wb") as file:
-        file.truncate(100 * MIB)
-    room = struct.pack("<II16sIHH", V1, 1, b"", 4 * MIB, 3, 6) + struct.pack("<16sII", b"", 0, 2**32 - 1) * 3
-    value = composite(
-        (0x10, 0, MIB, struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0)),
-        (0x10, MIB, 256 * MIB, plain(2 * MIB, [9, 2])),
-        (0, 256 * MIB, 2**64 - 1, room),
-    )
+        file.truncate(size)
     os.setxattr(path, "user.fake_layout", value)
     (entry,) = played(folder, "lustre", path)
-    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
-    assert (facts["stripe_size"], facts["stripe_count"], facts["servers"]) == (2 * MIB, 2, 2)
-    assert facts["start_device"] == 9
-    assert [part["targets"] for part in entry["components"]] == [[], ["9", "2"], []]  # type: ignore[attr-defined]
-    path.write_bytes(b"")
-    (entry,) = played(folder, "lustre", path)
-    assert entry["facts"]["start_device"]["value"] == 6  # type: ignore[index]
-
-
-def test_data_on_the_metadata_server_has_no_first_target(folder: pathlib.Path) -> None:
-    path = folder / "file"
-    path.write_bytes(b"")
-    os.setxattr(path, "user.fake_layout", struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0))
-    (entry,) = played(folder, "lustre", path)
-    assert entry["facts"]["pattern"]["value"] == "mdt"  # type: ignore[index]
-    assert "start_device" not in entry["facts"]  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("value", [b"\xd0\x0b\xd1", b"", composite((0, 9, 3, plain(MIB, [1])))])
-def test_damaged_layouts_are_not_told(folder: pathlib.Path, value: bytes) -> None:
-    path = folder / "file"
-    path.write_bytes(b"")
-    os.setxattr(path, "user.fake_layout", value)
-    (entry,) = played(folder, "lustre", path)
-    source = entry["facts"]["stripe_size"]["source"]  # type: ignore[index]
-    assert source == ("default (xattr lustre.lov not understood)" if value else "default")
-    assert entry["components"] == []
+    assert entry["facts"]["lock_granularity"]["value"] == os.sysconf("SC_PAGESIZE")
+    expected(striped(entry))
 
 
 def test_components_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,39 +254,27 @@ def vendor(folder: pathlib.Path, name: str) -> str:
     return str(folder)
 
 
-def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where the attribute cannot be read, liblustreapi is asked, if it is there."""
-    path = folder / "file"
-    path.write_bytes(b"")
-    os.setxattr(path, "user.fake_layout", plain(2 * MIB, [3, 8]))
-    (without,) = played(folder, "lustre", path, FAKE_FS_HIDE="1")
-    assert "stripe_count" not in without["facts"]  # type: ignore[operator]
-    libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
-    (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
-    assert entry["facts"]["stripe_count"] == {
-        "value": 2,
-        "unit": "count",  # type: ignore[index]
-        "source": "llapi_file_get_stripe",
-    }
-    assert entry["components"][0]["targets"] == ["3", "8"]  # type: ignore[index]
+#: What liblustreapi is asked for, if it is there: where the attribute cannot be read, and of a template, in whose
+#: block nothing behind it is a target.
+ASKED = {
+    "file": (plain(2 * MIB, [3, 8]), "file"),
+    "template of a file": (struct.pack("<II16sIHH", V1, 1, b"", 2 * MIB, 4, 5), "n" * 53),
+    "template of a folder": (struct.pack("<II16sIHH", V1, 1, b"", 2 * MIB, 4, 5), "n" * 53),
+}
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_library_of_lustre_on_a_template(
-    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, is_folder: bool
+@pytest.mark.parametrize("name", ASKED)
+def test_library_of_lustre(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, name: str, expected: Expected
 ) -> None:
-    """What stands behind a template in the library's block is none of its targets."""
-    path = folder / ("n" * 53)
-    if is_folder:
-        path.mkdir()
-    else:
-        path.write_bytes(b"")
-    os.setxattr(path, "user.fake_layout", struct.pack("<II16sIHH", V1, 1, b"", 2 * MIB, 4, 5))
+    value, called = ASKED[name]
+    path = folder / called
+    path.mkdir() if name.endswith("folder") else path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", value)
     libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
+    (without,) = played(folder, "lustre", path, FAKE_FS_HIDE="1")
     (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
-    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
-    assert (facts["stripe_size"], facts["stripe_count"], facts["start_device"]) == (2 * MIB, 4, 5)
-    assert entry["components"][0]["targets"] == []  # type: ignore[index]
+    expected({"without": striped(without), "with": striped(entry)})
 
 
 def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -308,13 +282,13 @@ def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) ->
     (without,) = played(folder, "gpfs", folder)
     facts = without["facts"]
     block_bytes = folder.stat().st_blksize
-    assert facts["stripe_size"]["value"] == block_bytes  # type: ignore[index]
-    assert facts["lock_granularity"]["value"] == block_bytes  # type: ignore[index]
-    assert facts["lock_protocol"]["value"] == "token"  # type: ignore[index]
-    assert "pool" not in facts  # type: ignore[operator]
+    assert facts["stripe_size"]["value"] == block_bytes
+    assert facts["lock_granularity"]["value"] == block_bytes
+    assert facts["lock_protocol"]["value"] == "token"
+    assert "pool" not in facts
     (entry,) = played(folder, "gpfs", folder, LD_LIBRARY_PATH=vendor(tmp_path_factory.mktemp("lib"), "libgpfs.so"))
-    assert entry["facts"]["pool"]["value"] == "fastpool"  # type: ignore[index]
-    assert entry["facts"]["redundancy"]["value"] == "replicate 2"  # type: ignore[index]
+    assert entry["facts"]["pool"]["value"] == "fastpool"
+    assert entry["facts"]["redundancy"]["value"] == "replicate 2"
 
 
 def played_mount(folder: pathlib.Path, proc: pathlib.Path, kind: str, mount_type: str, options: str) -> dict[str, str]:
@@ -424,14 +398,10 @@ def test_ceph_and_beegfs(folder: pathlib.Path) -> None:
     path = folder / "file"
     path.write_bytes(b"")
     (ceph,) = played(folder, "ceph", path)
-    assert ceph["facts"]["pool"] == {
-        "value": "cephfs_data",
-        "unit": "text",  # type: ignore[index]
-        "source": "xattr ceph.file.layout",
-    }
+    assert ceph["facts"]["pool"] == {"value": "cephfs_data", "unit": "text", "source": "xattr ceph.file.layout"}
     (beegfs,) = played(folder, "beegfs", path)
-    assert beegfs["facts"]["stripe_size"]["value"] == 524288  # type: ignore[index]
-    assert beegfs["components"][0]["targets"] == ["101@storage01"]  # type: ignore[index]
+    assert beegfs["facts"]["stripe_size"]["value"] == 524288
+    assert beegfs["components"][0]["targets"] == ["101@storage01"]
     (below,) = played(folder, "ceph", folder)
     assert below["is_folder"] is True
-    assert below["facts"]["file_system"]["value"] == "ceph"  # type: ignore[index]
+    assert below["facts"]["file_system"]["value"] == "ceph"
