@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import fcntl
+import math
 import numbers
 import pathlib
 import re
@@ -54,13 +55,16 @@ def change(path: pathlib.Path, sections: Mapping[str, str], gone: Iterable[str] 
 
 
 def _rows(every: list[Any]) -> list[str]:
-    """Return a table of rows with the same columns, one line each; nothing for other lists."""
-    if len(every) < 2 or not all(isinstance(each, Mapping) and each.keys() == every[0].keys() for each in every):
+    """Return a table, of which each row is a line: of lists, or of mappings with equal columns; else nothing."""
+    rows = [list(each.values()) if isinstance(each, Mapping) else each for each in every]
+    named = [each for each in every if isinstance(each, Mapping)]
+    if len(every) < 2 or not all(isinstance(row, list | tuple) for row in rows) or len(named) not in (0, len(every)):
         return []
-    rows = [[list(_lines(cell)) or [""] for cell in each.values()] for each in every]
-    if any(len(cell) > 1 for row in rows for cell in row):
+    cells = [[list(_lines(cell)) or [""] for cell in row] for row in rows]
+    if any(each.keys() != named[0].keys() for each in named) or any(len(cell) > 1 for row in cells for cell in row):
         return []
-    return [" | ".join(map(str, every[0])), *(" | ".join(cell[0] for cell in row).rstrip() for row in rows)]
+    heads = [" | ".join(map(str, named[0]))] if named else []
+    return [*heads, *(" | ".join(cell[0] for cell in row).rstrip() for row in cells)]
 
 
 def _lines(value: Any) -> Iterator[str]:
@@ -72,7 +76,7 @@ def _lines(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for name, each in value.items():
             first, *others = list(_lines(each)) or [""]
-            if others or (first.startswith("- ") and not isinstance(each, str)):
+            if others or isinstance(each, Mapping) or (first.startswith("- ") and not isinstance(each, str)):
                 yield f"{name}:"
                 yield from (f"  {line}".rstrip() for line in (first, *others))
             else:
@@ -90,7 +94,8 @@ def _lines(value: Any) -> Iterator[str]:
         else:
             yield " · ".join(line for each in every for line in _lines(each)) or "none"
     elif isinstance(value, numbers.Real) and not isinstance(value, bool | int):
-        yield f"{value:.6g}"
+        whole = math.isfinite(value) and math.isclose(value, round(value))
+        yield str(round(value)) if whole else f"{value:.6g}"
     else:
         yield str(value)
 
