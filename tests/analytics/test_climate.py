@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.statistics.moved import compared
 from mpiio_ext.cli import main
 from support import report_results as results
+from support.expected import Expected
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
 from support.parts import require
@@ -63,15 +65,19 @@ def test_a_fall_is_a_regression_with_its_day_and_the_metric_that_moved() -> None
     assert found.level == pytest.approx(60, rel=0.02)
 
 
-def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told(tmp_path: Path) -> None:
+def _drifting() -> Jobs:
     fullness = 30 + 0.4 * np.arange(120) + steps([(120, 1.0)], seed=4)
-    table = _fallen().joined(
+    return _fallen().joined(
         {
             "fshealth_ost_avg_full_pct": fullness,
             "fs_ave_mds_cpu": steps([(100, 9.0), (20, 3.0)], seed=6),
             "jobsdb_concurrent_nodes": steps([(100, 50.0), (20, 90.0)], seed=7),
         }
     )
+
+
+def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told() -> None:
+    table = _drifting()
     (drift,) = [
         one
         for one in compared(table.take(np.arange(80, 100)), table.take(np.arange(100, 120)))
@@ -84,25 +90,22 @@ def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told(tmp_
     assert [metric(one.metric).extensive for one in found.regression.moved][-1]
     assert "fshealth_ost_avg_full_pct" not in found.regression.own
     assert [contradicts(one, worse=True) for one in found.regression.moved][:2] == [False, True]
-    write(table, tmp_path / "t.csv")
-    (line,) = [line for line in run(tmp_path / "t.csv").stdout.splitlines() if line.startswith("  MDS CPU load, mean")]
-    assert "contradicts" in line
 
 
-def test_a_fall_of_many_histories_is_put_together(tmp_path: Path) -> None:
-    def kind(number: int, *, fall: int | None, system: str = "scratch1") -> Jobs:
-        levels = [(100, 100.0)] if fall is None else [(fall, 100.0), (100 - fall, 70.0)]
-        return history(steps(levels, seed=number), darshan_app=f"/bin/app{number}", _file_system=system)
+def _kind(number: int, fall: int | None, system: str = "scratch1") -> Jobs:
+    levels = [(100, 100.0)] if fall is None else [(fall, 100.0), (100 - fall, 70.0)]
+    return history(steps(levels, seed=number), darshan_app=f"/bin/app{number}", _file_system=system)
 
-    tables = [kind(1, fall=75), kind(2, fall=76), kind(3, fall=88), kind(4, fall=None), kind(5, fall=80, system="b")]
-    (found,) = falls(watch(_histories(*tables)))
+
+def _kinds() -> list[Jobs]:
+    return [_kind(1, 75), _kind(2, 76), _kind(3, 88), _kind(4, None), _kind(5, 80, "b")]
+
+
+def test_a_fall_of_many_histories_is_put_together() -> None:
+    (found,) = falls(watch(_histories(*_kinds())))
     assert (found.system, found.fallen, found.watched) == ("scratch1", 2, 4)
     assert found.first == START + 75 * DAY and found.last == START + 76 * DAY
     assert found.ratio == pytest.approx(0.7, rel=0.03)
-    write(Jobs.stacked(tables, "all"), tmp_path / "t.csv")
-    first = run(tmp_path / "t.csv").stdout.splitlines()[0]
-    assert first.startswith("2 of 4 histories of scratch1 changed for the worse together on 2020-03-1"), first
-    assert len(json.loads(run(tmp_path / "t.csv", "--json").stdout)["falls"]) == 1
 
 
 def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
@@ -160,16 +163,6 @@ def test_single_slow_jobs_are_outliers_and_no_regression() -> None:
     assert [one.worse for one in high.outliers] == [False]
 
 
-def test_slow_jobs_of_the_last_days_are_listed_with_what_was_expected(tmp_path: Path) -> None:
-    values = steps([(100, 100.0)])
-    values[[50, 98, 99]] = 10.0, 20.0, 300.0
-    write(history(values), tmp_path / "t.csv")
-    lines = [line for line in run(tmp_path / "t.csv").stdout.splitlines() if line.startswith("outlier: ")]
-    assert len(lines) == 1
-    assert "job 1098 of ior_fpp_write on scratch1, 2020-04-08: 21 MB/s, expected 105 MB/s" in lines[0]
-    assert "job 1050" in run(tmp_path / "t.csv", "--within", "0").stdout
-
-
 def test_what_is_watched_can_be_small_for_good() -> None:
     table = _fallen()
     (found,) = watch(_histories(table), Options(target="fs_ave_oss_cpu", metrics=[PERFORMANCE]))
@@ -204,44 +197,26 @@ def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
     assert found.jobs == 110 and found.regression is not None and found.regression.time == START + 100 * DAY
 
 
-def test_the_text_has_the_newest_change_of_each_history_and_what_shows_more(tmp_path: Path) -> None:
-    write(Jobs.stacked([_fallen(60), history(steps([(160, 9.0)]), _file_system="quiet")], "both"), tmp_path / "t.csv")
-    done = run(tmp_path / "t.csv")
-    assert done.exit_code == 0
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("ior_fpp_write on scratch1")]
-    cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
-    assert cells[1] == "2020-04-10" and cells[3] == "-40 %" and cells[4].startswith("OSS CPU load, mean ")
-    assert cells[2].startswith("105 MB/s → 6"), cells
-    assert "1 history fell more than 30 days before the newest job: --within 0" in done.stdout
-    assert "-o FILE.html" in done.stdout
-    whole = run(tmp_path / "t.csv", "--within", "0")
-    assert whole.exit_code == 1 and "--within 0" not in whole.stdout
-
-
 # ---- what the watch cannot see ---------------------------------------------------------------------------------------
 
 
-def test_a_history_that_stopped_while_others_go_on_is_named(tmp_path: Path) -> None:
-    gone = history(steps([(80, 50.0)]), _file_system="scratch9")
+def _gone() -> Jobs:
+    return history(steps([(80, 50.0)]), _file_system="scratch9")
+
+
+def test_a_history_that_stopped_while_others_go_on_is_named() -> None:
+    gone = _gone()
     every = _histories(_fallen(), gone)
     assert [(one.name, time) for one, time in stopped(every)] == [("ior_fpp_write on scratch9", START + 79 * DAY)]
     assert newest(every) == START + 119 * DAY
     assert not stopped(_histories(_fallen(), history(steps([(113, 50.0)]), _file_system="scratch9")))
     assert not stopped(_histories(_fallen(), history([1.0], _file_system="scratch9")))
-    write(Jobs.stacked([_fallen(), gone], "both"), tmp_path / "t.parquet")
-    assert "no run of ior_fpp_write on scratch9 since 2020-03-20" in run(tmp_path / "t.parquet").stdout
-    found = json.loads(run(tmp_path / "t.parquet", "--json").stdout)
-    assert [one["system"] for one in found["stopped"]] == ["scratch9"] and found["too_few_jobs"] == 0
 
 
-def test_histories_with_too_few_jobs_for_two_levels_are_counted(tmp_path: Path) -> None:
+def test_histories_with_too_few_jobs_for_two_levels_are_counted() -> None:
     every = _histories(_fallen(), history([1.0] * 13, _file_system="b"), history([1.0] * 14, _file_system="c"))
     assert too_few(every, watch(every), Options()) == 1
     assert too_few(every, watch(every, Options(least=8)), Options(least=8)) == 2
-    write(history([1.0]), tmp_path / "t.csv")
-    told = run(tmp_path / "t.csv").stdout
-    assert "1 of 1 history has too few jobs: a change needs 14" in told
-    assert "1 job of 2020-01-01 to 2020-01-01 in 1 history: 0 changes of level" in told
 
 
 def test_stale_is_exit_status_1_counted_from_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,12 +331,12 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["analyze", "climate", *map(str, arguments)])
 
 
-def test_the_nightly_suite_is_watched_and_a_fall_is_exit_status_1(archive: Path, tmp_path: Path) -> None:
+def test_the_nightly_suite_is_watched_and_a_fall_is_exit_status_1(
+    archive: Path, tmp_path: Path, expected: Expected
+) -> None:
     store = tmp_path / "store.parquet"
     done = run(archive, "--save", store)
-    assert done.exit_code == 1, done.output
-    assert "regression: interleaved_512_mpiio_auto_write_4x2MB on /scratch: since 2020-01-29" in done.stdout
-    assert "Storage access: 0.002 s → " in done.stdout and "its own change: 2020-01-29" in done.stdout
+    expected({"status": done.exit_code, "text": done.stdout})
     again = run(store)
     assert again.exit_code == 1 and again.stdout == done.stdout
     assert run(archive, "--within", "5d").exit_code == 0
@@ -370,8 +345,6 @@ def test_the_nightly_suite_is_watched_and_a_fall_is_exit_status_1(archive: Path,
 def test_exit_status_0_without_a_regression_and_2_for_what_cannot_be_used(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     write(history(steps([(60, 100.0)])), table)
-    done = run(table)
-    assert done.exit_code == 0 and "60 jobs of 2020-01-01 to 2020-02-29 in 1 history: 0 changes" in done.stdout
     broken, empty = tmp_path / "broken.csv", tmp_path / "empty"
     broken.write_text("no table")
     empty.mkdir()
@@ -402,6 +375,60 @@ def test_a_start_that_is_no_time_of_a_job_is_an_error_that_names_it(tmp_path: Pa
     assert done.exit_code == 2 and f"column {column} holds " in done.stderr
 
 
+def _outliers() -> Jobs:
+    values = steps([(100, 100.0)])
+    values[[50, 98, 99]] = 10.0, 20.0, 300.0
+    return history(values)
+
+
+def _old_fall() -> Jobs:
+    """Return a history that fell long ago, and a quiet one."""
+    return Jobs.stacked([_fallen(60), history(steps([(160, 9.0)]), _file_system="quiet")], "both")
+
+
+#: Tables, and the options with which the command judges them.
+TEXTS: dict[str, tuple[Callable[[], Jobs], list[str]]] = {
+    "no change": (lambda: history(steps([(60, 100.0)])), []),
+    "slow jobs of the last days": (_outliers, []),
+    "slow jobs of all days": (_outliers, ["--within", "0"]),
+    "an old fall": (_old_fall, []),
+    "an old fall of all days": (_old_fall, ["--within", "0"]),
+    "a metric that contradicts": (_drifting, []),
+    "falls of several histories": (lambda: Jobs.stacked(_kinds(), "all"), []),
+    "a history that stopped": (lambda: Jobs.stacked([_fallen(), _gone()], "both"), []),
+    "too few jobs": (lambda: history([1.0]), []),
+    "jobs of no history": (lambda: history([1.0] * 3, {"_file_system": ["a", "", ""]}), []),
+    "jobs without performance": (lambda: history([1.0, np.nan, 2.0, np.nan]), []),
+    "jobs before a date": (lambda: history([1.0, np.nan, 2.0, np.nan]), ["--since", "2020-01-02"]),
+    "all rows count": (lambda: history([1.0, 2.0]), []),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str, tmp_path: Path, expected: Expected) -> None:
+    table, options = TEXTS[name]
+    write(table(), tmp_path / "t.csv")
+    done = run(tmp_path / "t.csv", *options)
+    expected({"status": done.exit_code, "text": done.stdout, "errors": done.stderr})
+
+
+def _refused(name: str) -> Any:
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("name", ["a fall", "falls of several histories", "a history that stopped"])
+def test_json_holds_no_nan(name: str, tmp_path: Path, expected: Expected) -> None:
+    """It has the falls, and what has stopped; with one metric alone each change is compared with this one."""
+    table, options = TEXTS.get(name, (_fallen, ["--metric", "fs_ave_oss_cpu"]))
+    write(table(), tmp_path / "t.parquet")
+    found = json.loads(run(tmp_path / "t.parquet", "--json", *options).stdout, parse_constant=_refused)
+    moved = [one for each in found["histories"] for change in each["changes"] for one in change["moved"]]
+    told = {key: found[key] for key in ("rows", "regressions", "falls", "stopped", "too_few_jobs")}
+    told["since"] = [one["regression_since"] for one in found["histories"]]
+    told["metrics"] = {one["metric"] for one in moved} | {one["metric"] for one in found["correlations"]}
+    expected({**told, "regimes": [one["jobs"] for one in found["regimes"]]})
+
+
 def test_what_nobody_expects_is_no_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(history([1.0, 2.0]), tmp_path / "t.csv")
     for error, status in ((ZeroDivisionError("a defect"), 3), (MemoryError(), 3), (KeyboardInterrupt(), 130)):
@@ -424,12 +451,11 @@ def test_several_tables_are_one(tmp_path: Path, archive: Path) -> None:
     assert {one["file_system"] for one in found["histories"]} == {"scratch1", "scratch9", "/scratch"}
 
 
-def test_a_run_that_several_tables_have_counts_once(tmp_path: Path, archive: Path) -> None:
+def test_a_run_that_several_tables_have_counts_once(tmp_path: Path, archive: Path, expected: Expected) -> None:
     year, more = _fallen(), _fallen().take(np.arange(90, 120))
     write(year, tmp_path / "year.parquet")
     write(more.joined({PERFORMANCE: np.full(30, 7.0)}), tmp_path / "more.csv")
-    twice = run(tmp_path / "year.parquet", tmp_path / "year.parquet")
-    assert "120 jobs of " in twice.stdout and "120 of 240 rows left out: in a later table too" in twice.stdout
+    expected(run(tmp_path / "year.parquet", tmp_path / "year.parquet").stdout)
     found = json.loads(run(tmp_path / "year.parquet", tmp_path / "more.csv", "--json", "--within", "0").stdout)
     assert found["rows"] == 120 and found["filters"][0]["dropped"] == 30
     assert found["histories"][0]["changes"][-1]["after"] == 7.0  # of the last table
@@ -461,22 +487,10 @@ def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> N
 
 def test_jobs_of_no_history_are_told(tmp_path: Path) -> None:
     write(history([1.0] * 3, {"_file_system": ["a", "", ""]}), tmp_path / "t.csv")
-    done = run(tmp_path / "t.csv", "-o", tmp_path / "t.html")
-    assert done.exit_code == 0 and "2 jobs of no history: file system, motif or processes not known" in done.stdout
-    assert "3 jobs of 2020-01-01 to 2020-01-03 in 1 history" in done.stdout
     assert json.loads(run(tmp_path / "t.csv", "--json").stdout)["rows_of_no_history"] == 2
     write(history([1.0] * 3, {"_file_system": [""] * 3}), tmp_path / "t.csv")
     assert run(tmp_path / "t.csv", "-o", tmp_path / "t.html").exit_code == 0
     assert "Performance, file system not known by month" in (tmp_path / "t.html").read_text()
-
-
-def test_rows_that_do_not_count_are_told(tmp_path: Path) -> None:
-    write(history([1.0, np.nan, 2.0, np.nan]), tmp_path / "t.csv")
-    assert "2 of 4 rows left out: no performance\n" in run(tmp_path / "t.csv").stdout
-    told = run(tmp_path / "t.csv", "--since", "2020-01-02").stdout
-    assert "3 of 4 rows left out: no performance (2), before 2020-01-02 (1)\n" in told
-    write(history([1.0, 2.0]), tmp_path / "t.csv")
-    assert "left out" not in run(tmp_path / "t.csv").stdout
 
 
 def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
@@ -519,22 +533,6 @@ def test_the_page_has_no_columns_without_values_and_no_negative_zeros(tmp_path: 
     assert "Bandwidth contention" in page.text and "0.000 (0.000 to 0.000)" in page.text and "-0.0" not in page.text
     for absent in ("Operations contention", "Contention, opens", "Coverage factor, bytes"):
         assert absent not in page.text
-
-
-def test_json_says_all_and_holds_no_nan(tmp_path: Path) -> None:
-    table = tmp_path / "table.parquet"
-    write(_fallen(), table)
-    done = run(table, "--json", "--metric", "fs_ave_oss_cpu")
-
-    def refuse(name: str) -> Any:
-        raise AssertionError(name)
-
-    found = json.loads(done.stdout, parse_constant=refuse)
-    assert found["regressions"] == ["ior_fpp_write on scratch1"]
-    (one,) = found["histories"]
-    assert one["regression_since"] == START + 100 * DAY and one["changes"][0]["moved"][0]["metric"] == "fs_ave_oss_cpu"
-    assert {item["metric"] for item in found["correlations"]} == {"fs_ave_oss_cpu"}
-    assert sum(found["regimes"][0]["jobs"].values()) == 120
 
 
 def test_the_published_year_as_a_page(tmp_path: Path) -> None:

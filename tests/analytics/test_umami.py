@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from mpiio_ext.common.plots import DARK, LIGHT, png, svg, svg_file
 from mpiio_ext.common.plots.draw import figure as drawn
 from mpiio_ext.common.plots.theme import dark_style
 from mpiio_ext.common.units import number_words
+from support.expected import Expected
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
 
@@ -375,15 +377,6 @@ def test_pandas_is_not_imported(form: str, tmp_path: Path) -> None:
     assert done.stdout == "0 set()\n"
 
 
-def test_the_command_prints_the_weather_of_the_last_job(stored: Path) -> None:
-    done = run("--history", str(stored))
-    assert done.exit_code == 0, done.output
-    assert "job 1039: ior_fpp_write on scratch1, 2020-02-09 00:00 UTC, against 39 other jobs" in done.output
-    assert re.search(r"Performance\s+944 MB/s\s+worst quarter", done.output)
-    assert re.search(r"OSS CPU load, mean\s+90 %\s+worst quarter", done.output)
-    assert re.search(r"Failed-over servers\s+0\s+usual", done.output)
-
-
 def test_json_has_the_numbers_in_the_units_of_the_columns(stored: Path) -> None:
     done = run("--history", str(stored), "--job", "1005", "--later", "--json", "--metric", "performance")
     found = json.loads(done.stdout)
@@ -409,57 +402,36 @@ def test_the_command_writes_figures_and_a_page(stored: Path, suffix: str) -> Non
         assert "@media screen and (prefers-color-scheme: dark)" in page.raw
 
 
-def test_a_job_without_a_history_says_so(stored: Path) -> None:
-    """The first one: an empty figure does not tell why."""
-    first = read(stored)
-    job = str(first.texts("_jobid")[int(np.argmin(first.times()))])
-    done = run("--history", str(stored), "--job", job)
-    assert done.exit_code == 0
-    assert f"job {job} has no history" in done.stderr and "--later" in done.stderr
-    assert "without a history" in done.stdout
-    more = run("--history", str(stored), "--job", job, "--later")
-    assert "has no history" not in more.stderr
+#: Histories, and the options of the command.
+RUNS: dict[str, tuple[Callable[[], Jobs], list[str]]] = {
+    "the weather of the last job": (_rich, []),
+    # the first job: an empty figure does not show why
+    "no history": (_rich, ["--job", "1000"]),
+    "no history but of later jobs": (_rich, ["--job", "1000", "--later"]),
+    "an unknown file system": (lambda: history([1.0] * 4, {"_file_system": ["a", "", "a", ""]}), []),
+    "unknown file systems": (lambda: history([1.0] * 4, {"_file_system": [""] * 4}), []),
+    "an unknown job": (_rich, ["--job", "5"]),
+    "an unknown metric": (_rich, ["--metric", "none"]),
+    "an unknown form": (_rich, ["-o", "x.pdf"]),
+    "no jobs since a date": (_rich, ["--since", "2030-01-01"]),
+    "no history's file": (_rich, ["--history", "none.csv"]),
+    "no log": (_rich, ["--darshan-log", "none.darshan"]),
+    "many motifs": (
+        lambda: history([1.0] * 12, {"_benchmark_id": [f"ior_{number:02}" for number in range(12)]}),
+        ["--motif", "bt"],
+    ),
+    "two filters": (_rich, ["--published", "--complete"]),
+    "no date": (_rich, ["--since", "yesterday"]),
+}
 
 
-def test_a_job_of_an_unknown_file_system_has_no_history(tmp_path: Path) -> None:
-    write(history([1.0] * 4, {"_file_system": ["a", "", "a", ""]}), tmp_path / "t.parquet")
-    done = run("--history", str(tmp_path / "t.parquet"))
-    assert "job 1003 has no history: its file system is not known" in done.stderr
-    assert "job 1003: ior_fpp_write, file system not known, 2020-01-04 00:00 UTC, without a history" in done.stdout
-    write(history([1.0] * 4, {"_file_system": [""] * 4}), tmp_path / "t.parquet")
-    assert "against 3 other jobs" in run("--history", str(tmp_path / "t.parquet")).stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--job", "5"], "there is no job 5"),
-        (["--metric", "none"], "there is no column none"),
-        (["-o", "x.pdf"], ".svg, .html or .png"),
-        (["--since", "2030-01-01"], "no row"),
-        (["--history", "none.csv"], "none.csv: cannot be read"),
-        (["--darshan-log", "none.darshan"], "none.darshan: cannot be read"),
-    ],
-)
-def test_errors_are_one_line_and_exit_status_2(stored: Path, arguments: list[str], words: str) -> None:
-    given_history = [] if "--history" in arguments else ["--history", str(stored)]
-    done = run(*given_history, *arguments)
-    assert done.exit_code == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.output
-
-
-def test_names_to_choose_from_are_a_line_each(tmp_path: Path) -> None:
-    names = [f"ior_{number:02}" for number in range(12)]
-    write(history([1.0] * 12, {"_benchmark_id": names}), tmp_path / "t.parquet")
-    lines = run("--history", str(tmp_path / "t.parquet"), "--motif", "bt").stderr.splitlines()
-    assert lines[0].endswith("t.parquet: there is no motif 'bt'; there are:")
-    assert [line.split(":   ")[-1].strip() for line in lines[1:]] == [*names[:10], "and 2 more"]
-
-
-def test_usage_errors() -> None:
-    done = run("--history", "x.csv", "--published", "--complete")
-    assert done.exit_code == 2 and "--published stands for all filters" in done.stderr
-    done = run("--history", "x.csv", "--since", "yesterday")
-    assert done.exit_code == 2 and "is no date" in done.stderr
+@pytest.mark.parametrize("name", RUNS)
+def test_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: Expected) -> None:
+    table, options = RUNS[name]
+    monkeypatch.chdir(tmp_path)
+    write(table(), tmp_path / "t.parquet")
+    done = run(*([] if "--history" in options else ["--history", "t.parquet"]), *options)
+    expected({"status": done.exit_code, "text": done.stdout, "errors": done.stderr})
 
 
 def test_default_rows_are_known_metrics() -> None:
