@@ -205,39 +205,31 @@ def test_what_was_not_run_and_what_failed_is_told(tmp_path):
     assert "wrong data at offset 17" in page.text
 
 
-def test_footnotes_are_those_in_use(tmp_path):
-    page, html = page_of(small_document(), folder=tmp_path)
-    assert [f"<dt>{mark}<" in html for mark in "~*°!"] == [True, False, False, False]
+def test_footnotes_are_those_in_use(tmp_path, expected):
     runs = [
         results.run("native", scaled=True, gaps_written=True, requests_source="", ratio_to_native=1.0),
         results.run("even", collectives_taken_over=0, native_calls=4, ratio_to_native=1.5),
     ]
-    page, html = page_of(results.document(runs), folder=tmp_path)
-    assert [f"<dt>{mark}<" in html for mark in "~*°!"] == [False, True, True, True]
-    (matrix,) = tables(page, "× native")
-    assert matrix[1] == ["interleaved blocks of 512 B [MPI-IO], write*°", "· 1.50!"]
-    assert "passed every call on to the MPI library" in page.text
+    documents = {"small": small_document(), "scaled": results.document(runs)}
+    pages = {name: page_of(document, folder=tmp_path / name) for name, document in documents.items()}
+    marks = {name: [mark for mark in "~*°!" if f"<dt>{mark}<" in html] for name, (_, html) in pages.items()}
+    expected({"marks": marks, "ratios": tables(pages["scaled"][0], "× native")})
+    assert "passed every call on to the MPI library" in pages["scaled"][0].text
 
 
-def test_peers_of_compare(tmp_path):
+def test_peers_of_compare(tmp_path, expected):
     page, _ = page_of(results.COMPARE, folder=tmp_path)
-    (matrix,) = tables(page, "pattern")
-    assert matrix[0] == ["pattern", "OMPIO", "mpiio_ext", "raw pwrite/pread", "÷ native", "÷ raw"]
-    assert matrix[1] == ["inter64 write", "111* 100–120", "3,457 3,333–3,500", "4,000", "31.03", "0.86"]
-    assert matrix[2] == ["inter8 read", "–", "999", "–", "–", "–"]
+    expected(tables(page, "pattern"))
     assert "OMPIO: took more than 20 s" in page.text
 
 
-def test_comparison_table(tmp_path):
+def test_comparison_table(tmp_path, expected):
     new = small_document()
     for run in new["runs"]:
         if run["strategy"] == "auto":
             run["bandwidth_mb_per_s"] *= 0.5
     page, html = page_of(new, folder=tmp_path, baseline=small_document(), limit=0.9)
-    (table,) = tables(page, "row")
-    writes = [row[1:] for row in table[1:] if row[0].endswith("write")]
-    assert writes[2] == ["auto", "440 400–480", "220 200–240", "0.50 0.42–0.60", "✖ ▼ slower", "4.00 → 4.00"]
-    assert [row[4] for row in writes] == ["≈ within noise", "≈ within noise", "✖ ▼ slower", "≈ within noise"]
+    expected(tables(page, "row"))
     assert "the other way round" in html
 
 
@@ -342,31 +334,14 @@ def test_command_of_a_kernel():
 # ---- words and verdict ----
 
 
-def test_words_of_what_was_done():
-    (row,) = measure([load_run(results.run("even", messages=10, message_bytes=20480))])
-    assert done_by_extension(row) == (
-        "carried out 4 collective calls; file domains: even; two-phase: pieces are small or interleave; 8 rounds of "
-        "the busiest aggregator; 16 requests of 500 kB on average; 10 messages between nodes of 2,048 B on average"
-    )
-    (row,) = measure(
-        [
-            load_run(
-                results.run(
-                    "auto",
-                    collectives_taken_over=0,
-                    independents_taken_over=1,
-                    native_calls=2,
-                    requests=None,
-                    rounds=0,
-                    partition="",
-                    reason="",
-                )
-            )
-        ]
-    )
-    assert done_by_extension(row) == "carried out 1 access by a single rank, passed on 2"
-    (row,) = measure([load_run(results.run("native"))])
-    assert done_by_extension(row) == "the MPI library alone; ~16 system calls of 500 kB on average"
+def test_words_of_what_was_done(expected):
+    single = {"collectives_taken_over": 0, "independents_taken_over": 1, "native_calls": 2, "requests": None}
+    runs = {
+        "collective": results.run("even", messages=10, message_bytes=20480),
+        "single": results.run("auto", **single, rounds=0, partition="", reason=""),
+        "native": results.run("native"),
+    }
+    expected({name: done_by_extension(*measure([load_run(run)])) for name, run in runs.items()})
 
 
 def test_words_of_a_histogram():
@@ -465,18 +440,6 @@ def test_judgment_against_native(figures, word):
     assert judge(Spread.of(figures)) == word
 
 
-def test_more_repetitions_do_not_make_a_slow_row_count_as_fast():
-    rows = measure(
-        [
-            load_run(results.run("auto", repetition=k, ratio_to_native=value))
-            for k, value in enumerate([0.45, 0.28, 0.45, 0.4, 1.97])
-        ]
-    )
-    (item,) = tally(rows)
-    assert [item.count(word) for word in ("faster", "level", "slower")] == [0, 1, 0]
-    assert sentences(item)[0].startswith("0 of 1 rows")
-
-
 def row_of(variant: str, ratios: Sequence[float], **said: object) -> list[Row]:
     return [
         load_run(results.run("auto", variant=variant, repetition=k, ratio_to_native=value, **said))
@@ -484,59 +447,37 @@ def row_of(variant: str, ratios: Sequence[float], **said: object) -> list[Row]:
     ]
 
 
-def test_the_first_sentence_says_for_which_access_it_is_worth_it():
-    rows = [
+#: A busy machine: no row is faster beyond its own noise, but their median in each round is.
+NOISY = {"a": [3.0, 9.0, 2.5], "b": [8.5, 2.0, 4.0], "c": [1.2, 4.1, 5.0], "d": [3.5, 3.9, 1.1], "e": [4.0, 1.1, 3.6]}
+#: Rows: the ratios to native of each repetition.
+WORTH = {
+    "several kinds of access": [
         *row_of("a", [2.0, 2.1, 2.2], noncontiguous=True),
         *row_of("b", [3.0, 3.1, 3.2], noncontiguous=True),
         *row_of("c", [0.9, 1.0, 1.1], noncontiguous=True),
         *row_of("d", [0.5, 0.5, 0.5], noncontiguous=False),
         *row_of("e", [0.9, 1.0, 1.1], noncontiguous=False, operation="read"),
         *row_of("f", [7.0, 7.0], noncontiguous=None),
-    ]
-    assert worth(kinds(measure(rows))) == (
-        "Worth it on this machine: yes, for noncontiguous writes (2.10×, 2.00–2.20: 2 of 3 rows faster, 1 within the "
-        "noise); not for contiguous writes (0.50×, 0.50: 0 of 1 rows faster, 1 slower), which it slows down; no clear "
-        "answer for contiguous reads (1.00×, 0.90–1.10: 0 of 1 rows faster, 1 within the noise); measured too few "
-        "times: writes. Times native’s speed: the median row, and its range over the repetitions. 5 of 6 rows were "
-        "measured 3 times. Confidence of each yes and not: at least 87 %."
-    )
-
-
-@pytest.mark.parametrize(
-    ("ratios", "said"),
-    [
-        ([9.0, 9.0], "not known, for no row was measured 3 times."),
-        ([0.5, 0.5, 0.5], "no; not for"),
-        ([0.9, 1.0, 1.1], "no clear answer for noncontiguous writes (1.00×, 0.90–1.10: 0 of 1 rows faster, 1 within"),
-        ([1.9, 4.32, 9.0], "no clear answer for noncontiguous writes (4.32×, 1.90–9.00: 0 of 1 rows faster, 1 within"),
     ],
-)
-def test_it_is_worth_nothing_where_nothing_is_faster(ratios, said):
-    assert worth(kinds(measure(row_of("a", ratios)))).startswith(f"Worth it on this machine: {said}")
-    assert worth(kinds(measure([load_run(results.run("native"))]))) == ""
+    "two repetitions": row_of("a", [9.0, 9.0]),
+    "slower": row_of("a", [0.5, 0.5, 0.5]),
+    "level": row_of("a", [0.9, 1.0, 1.1]),
+    "noise": row_of("a", [1.9, 4.32, 9.0]),
+    "native alone": [load_run(results.run("native"))],
+    "rows together have less noise than each": [
+        row for name, ratios in NOISY.items() for row in row_of(name, ratios, noncontiguous=True)
+    ],
+    "more rounds are more certain": [*row_of("a", [2.0, 2.1, 2.2, 2.1, 2.0]), *row_of("b", [3.0, 3.1, 3.2, 3.1])],
+    "more repetitions do not make a slow row count as fast": row_of("a", [0.45, 0.28, 0.45, 0.4, 1.97]),
+}
 
 
-def test_rows_together_have_less_noise_than_each():
-    """A busy machine: no row is faster beyond its own noise, but their median in each round is."""
-    noisy = {
-        "a": [3.0, 9.0, 2.5],
-        "b": [8.5, 2.0, 4.0],
-        "c": [1.2, 4.1, 5.0],
-        "d": [3.5, 3.9, 1.1],
-        "e": [4.0, 1.1, 3.6],
-    }
-    rows = measure(row for name, ratios in noisy.items() for row in row_of(name, ratios, noncontiguous=True))
-    assert {judge(row.ratio) for row in rows} == {"level"}
-    (kind,) = kinds(rows)
-    assert (kind.judgment, kind.rounds) == ("faster", Spread.of([3.5, 3.9, 3.6]))
-    assert "yes, for noncontiguous writes (3.60×, 3.50–3.90: 0 of 5 rows faster, 5 within the noise)." in worth([kind])
-
-
-def test_more_rounds_are_more_certain():
-    rows = measure([*row_of("a", [2.0, 2.1, 2.2, 2.1, 2.0]), *row_of("b", [3.0, 3.1, 3.2, 3.1])])
-    said = worth(kinds(rows))
-    assert "2 of 2 rows were measured 4 to 5 times. Confidence of each yes and not: at least 93 %." in said
-    assert "Confidence" not in worth(kinds(measure(row_of("a", [0.9, 1.0, 1.1]))))
+@pytest.mark.parametrize("name", WORTH)
+def test_the_first_sentence_says_for_which_access_it_is_worth_it(name, expected):
+    rows = measure(WORTH[name])
+    told = {item.title: sentences(item) for item in tally(rows)}
+    rounds = {item.judgment: item.rounds for item in kinds(rows)}
+    expected({"worth": worth(kinds(rows)), "rows": [judge(row.ratio) for row in rows], "rounds": rounds, **told})
 
 
 def test_the_page_begins_with_a_sentence_and_a_picture(tmp_path):
