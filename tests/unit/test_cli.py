@@ -23,6 +23,7 @@ from mpiio_ext.common.programs import path_of
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import TRACER, launcher_family, plan
 from support import cbuild
+from support.expected import Expected
 
 LIBRARY = "/lib/libmpiio_ext.so"
 
@@ -95,24 +96,51 @@ def test_program_of_another_c_library(tmp_path: pathlib.Path) -> None:
 # ---- launchers -------------------------------------------------------------------------------------------------------
 
 
-def launch(
-    *command: str, family: str = "openmpi", environment: dict[str, str] | None = None
-) -> tuple[list[str], dict[str, str]]:
-    found = plan(
-        command, library=LIBRARY, settings={"MPIOX_HINTS": "*:cb_nodes=1"}, family=family, environment=environment or {}
-    )
-    return list(found.arguments), found.environment
+#: Commands, with the family of the MPI library and the environment. Libraries that users preload stay: if a launcher
+#: gets a variable twice, one of the two values counts.
+LAUNCHES: dict[str, tuple[list[str], str, dict[str, str]]] = {
+    "a program": (["./app", "-x"], "openmpi", {"LD_PRELOAD": "/lib/other.so", "HOME": "/"}),
+    "preloaded already": (["./app"], "openmpi", {"LD_PRELOAD": f"/lib/other.so {LIBRARY}"}),
+    "Open MPI": (["orterun", "-n", "2", "./app"], "openmpi", {"MPIOX_SITE_FILE": "/s"}),
+    "two programs": (["orterun", "-n", "1", "a", ":", "-n", "1", "b"], "openmpi", {}),
+    "a list of variables": (["orterun", "./app"], "openmpi", {"OMPI_MCA_mca_base_env_list": "A=1"}),
+    # rank 0 of a file reads hints of other libraries, on whichever host it is; what the user hands on himself stays
+    "hints of other libraries": (
+        ["orterun", "-x", "ROMIO_HINTS=/mine", "./app"],
+        "openmpi",
+        dict.fromkeys(launchers.FORWARDED, "x") | {"HOME": "/"},
+    ),
+    "hints in a list of variables": (
+        ["orterun", "./app"],
+        "openmpi",
+        {"ROMIO_HINTS": "/r", "OMPI_MCA_mca_base_env_list": "A"},
+    ),
+    "libraries of two programs": (
+        ["orterun", "-x", "LD_PRELOAD=/lib/a.so:/lib/b.so", "-n", "1", "a", ":", "-x", "LD_PRELOAD", "-n", "1", "b"],
+        "openmpi",
+        {"LD_PRELOAD": "/lib/other.so"},
+    ),
+    **{
+        f"a library of Hydra, {option}": (
+            ["mpiexec.hydra", option, "LD_PRELOAD", "/d.so", "-n", "2", "./app"],
+            "mpich",
+            {},
+        )
+        for option in ("-genv", "-env")
+    },
+    "Hydra": (["mpiexec.hydra", "./app"], "mpich", {}),
+    "Slurm": (["srun", "-n", "2", "./app"], "openmpi", {}),
+    # to srun (22.05) a variable of its environment is stronger than the value that --export=ALL,NAME=VALUE gives
+    "another library under Slurm": (["srun", "./app"], "openmpi", {"LD_PRELOAD": "/lib/other.so"}),
+}
 
 
-def test_program_itself() -> None:
-    arguments, environment = launch("./app", "-x", environment={"LD_PRELOAD": "/lib/other.so", "HOME": "/"})
-    assert arguments == ["./app", "-x"]
-    assert environment == {"HOME": "/", "LD_PRELOAD": f"{LIBRARY}:/lib/other.so", "MPIOX_HINTS": "*:cb_nodes=1"}
-
-
-def test_preloaded_once() -> None:
-    _, environment = launch("./app", environment={"LD_PRELOAD": f"/lib/other.so {LIBRARY}"})
-    assert environment["LD_PRELOAD"] == f"{LIBRARY}:/lib/other.so"
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_launches(name: str, expected: Expected) -> None:
+    command, family, environment = LAUNCHES[name]
+    settings = {"MPIOX_HINTS": "*:cb_nodes=1"}
+    found = plan(command, library=LIBRARY, settings=settings, family=family, environment=environment)
+    expected({"arguments": shlex.join(found.arguments), "environment": dict(sorted(found.environment.items()))})
 
 
 #: Hints in a variable, or in the file that one names; whether calls past MPI have to wait, or to look into a file.
@@ -145,67 +173,6 @@ def test_calls_past_mpi_wait_where_a_hint_asks_for_it(
     assert found.environment["LD_PRELOAD"].split(":") == [f"/t/{TRACER}", *both, "/lib/tool.so"]
     alone = plan(["./app"], library=f"/t/{TRACER}", settings={}, family="openmpi", environment=environment)
     assert alone.environment["LD_PRELOAD"] == f"/t/{TRACER}:/lib/tool.so"
-
-
-def test_open_mpi() -> None:
-    arguments, environment = launch("orterun", "-n", "2", "./app", environment={"MPIOX_SITE_FILE": "/s"})
-    options = ["-x", f"LD_PRELOAD={LIBRARY}", "-x", "MPIOX_HINTS", "-x", "MPIOX_SITE_FILE"]
-    assert arguments == ["orterun", *options, "-n", "2", "./app"]
-    assert "LD_PRELOAD" not in environment
-    assert environment["MPIOX_HINTS"] == "*:cb_nodes=1"
-
-
-def test_open_mpi_with_two_programs() -> None:
-    arguments, _ = launch("orterun", "-n", "1", "a", ":", "-n", "1", "b")
-    options = ["-x", f"LD_PRELOAD={LIBRARY}", "-x", "MPIOX_HINTS"]
-    assert arguments == ["orterun", *options, "-n", "1", "a", ":", *options, "-n", "1", "b"]
-
-
-def test_open_mpi_with_a_list_of_variables() -> None:
-    arguments, environment = launch("orterun", "./app", environment={"OMPI_MCA_mca_base_env_list": "A=1"})
-    assert arguments == ["orterun", "./app"]
-    assert environment["OMPI_MCA_mca_base_env_list"] == f"A=1;LD_PRELOAD={LIBRARY};MPIOX_HINTS"
-
-
-def test_open_mpi_gets_the_hints_of_other_libraries() -> None:
-    """Rank 0 of a file reads them, on whichever host it is; what the user hands on himself is left to him."""
-    variables = dict.fromkeys(launchers.FORWARDED, "x")
-    arguments, _ = launch("orterun", "-x", "ROMIO_HINTS=/mine", "./app", environment=variables | {"HOME": "/"})
-    names = sorted([*variables, "MPIOX_HINTS"])
-    names.remove("ROMIO_HINTS")
-    options = ["-x", f"LD_PRELOAD={LIBRARY}", *(word for name in names for word in ("-x", name))]
-    assert arguments == ["orterun", *options, "-x", "ROMIO_HINTS=/mine", "./app"]
-    variables = {"ROMIO_HINTS": "/r", "OMPI_MCA_mca_base_env_list": "A"}
-    _, environment = launch("orterun", "./app", environment=variables)
-    assert environment["OMPI_MCA_mca_base_env_list"] == f"A;LD_PRELOAD={LIBRARY};MPIOX_HINTS;ROMIO_HINTS"
-
-
-def test_libraries_that_users_preload_stay() -> None:
-    """A variable that a launcher is given twice has one of the two values: ours must hold all libraries."""
-    words = ["-x", "LD_PRELOAD=/lib/darshan.so:/lib/more.so", "-n", "1", "a", ":", "-x", "LD_PRELOAD", "-n", "1", "b"]
-    preload = f"LD_PRELOAD={LIBRARY}:/lib/darshan.so:/lib/more.so:/lib/other.so"
-    options = ["-x", preload, "-x", "MPIOX_HINTS"]
-    arguments, _ = launch("orterun", *words, environment={"LD_PRELOAD": "/lib/other.so"})
-    assert arguments == ["orterun", *options, "-n", "1", "a", ":", *options, "-n", "1", "b"]
-    for option in ("-genv", "-env"):
-        arguments, _ = launch("mpiexec.hydra", option, "LD_PRELOAD", "/d.so", "-n", "2", "./app", family="mpich")
-        assert arguments == ["mpiexec.hydra", "-genv", "LD_PRELOAD", f"{LIBRARY}:/d.so", "-n", "2", "./app"]
-
-
-def test_hydra_and_slurm() -> None:
-    assert launch("mpiexec.hydra", "./app", family="mpich")[0] == [
-        *"mpiexec.hydra -genv LD_PRELOAD".split(),
-        LIBRARY,
-        "./app",
-    ]
-    assert launch("srun", "-n", "2", "./app")[0] == ["srun", f"--export=ALL,LD_PRELOAD={LIBRARY}", "-n", "2", "./app"]
-
-
-def test_slurm_with_another_preloaded_library() -> None:
-    """To srun (22.05) a variable of its environment is stronger than the value that --export=ALL,NAME=VALUE gives."""
-    arguments, environment = launch("srun", "./app", environment={"LD_PRELOAD": "/lib/other.so"})
-    assert arguments == ["srun", f"--export=ALL,LD_PRELOAD={LIBRARY}:/lib/other.so", "./app"]
-    assert "LD_PRELOAD" not in environment
 
 
 @pytest.mark.parametrize(
