@@ -29,7 +29,7 @@ _SHOWN_PROBLEMS = 10
 
 @click.group(cls=Group, context_settings=HELP)
 def connector() -> None:
-    """Inspect monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
+    """Inspect monitoring sources: GPFS, Lustre, Slurm, topology and others.
 
     \b
       mpiio-ext analyze connector list

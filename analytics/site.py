@@ -94,8 +94,8 @@ FIELDS: dict[str, str] = {
     "/files/*/host": "whose files they are, where it is one host",
     "/files/*/clock": "which clock their stamps are of; default: true, in the site's time zone",
     "/files/*/stamps": "whether a stamp begins (default) or ends its interval; of sources without this fact "
-    "(mmperfmon, prometheus, csv)",
-    "/files/*/metrics": "prometheus, csv: which metrics are bytes_read, bytes_written and cpu; of a list the first "
+    "(mmperfmon, csv)",
+    "/files/*/metrics": "csv: which columns are bytes_read, bytes_written and cpu; of a list the first "
     'that is there; with its unit if the source has none: "disk_rate [kB/s]"',
 }
 

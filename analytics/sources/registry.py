@@ -36,7 +36,6 @@ BUILT_IN = {
     "lfs-df": f"{_PACKAGE}.lfsdf",
     "lctl-dl": f"{_PACKAGE}.lctl",
     "xtdb2proc": f"{_PACKAGE}.topology",
-    "prometheus": f"{_PACKAGE}.prometheus",
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
     "cobalt": f"{_PACKAGE}.cobalt",

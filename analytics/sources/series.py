@@ -34,7 +34,6 @@ SERIES = Table(
         Column("metric", "string", "", "name of the column, without its unit"),
         Column("value", "float64", "", "in the unit; NULL if there is none"),
         Column("unit", "string", "", "in brackets behind the name; empty without"),
-        Column("labels", "string", "", "{}: a column has no labels"),
     ),
 )
 
@@ -140,7 +139,7 @@ class Csv(Source):
                 problems.add(number, str(error))
                 continue
             for (name, unit), value in zip(names, values, strict=True):
-                for column, found in zip(columns.values(), (time, stamp, name, value, unit, "{}"), strict=True):
+                for column, found in zip(columns.values(), (time, stamp, name, value, unit), strict=True):
                     column.append(found)
         if not columns["time"]:
             raise SourceError(str(path), 0, f"no time series: {problems.first or 'no line with a time and values'}")

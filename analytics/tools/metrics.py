@@ -1,18 +1,16 @@
-"""Series of Prometheus and CSV as the servers' traffic: which metric has it, of which component, in which unit.
+"""Columns of CSV as the servers' traffic: which column has it, and in which unit.
 
-Problem. Anybody's exporter has names and labels of its own, and a column of CSV may be amounts, rates or counters.
+Problem. Anybody's table has names of its own, and a column may be amounts, rates or counters.
 
 Algorithm. Of each quantity the first known metric counts (:data:`METRICS`), or the first of those that the site names
 (``metrics`` of its files). Units in brackets are converted; a rate counts for the step that it is of. A metric that
-ends in ``_total`` is a counter. A component is called by its labels: by ``target`` where that separates all series,
-else by all of server, host, instance, target and device, as ``oss0:9100:sda``, and by others where these are the same.
+ends in ``_total`` is a counter. The component is called like the file.
 
-Guarantees. Two series of one metric never have one name. A unit that is not known is named, and its metric not used.
+Guarantees. A unit that is not known is named, and its metric not used.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -34,8 +32,6 @@ METRICS: dict[str, tuple[str, ...]] = {
 #: Names that may be counts of requests as well: of bytes where their unit says so.
 _WITH_UNIT: dict[str, tuple[str, ...]] = {"bytes_read": ("read",), "bytes_written": ("written", "write"), "cpu": ()}
 _KEYS = {"bytes_read": ("read", ""), "bytes_written": ("written", ""), "cpu": ("cpu", "oss")}
-#: Labels that say where a series is from, in the order in which they make a name.
-_WHERE = ("server", "host", "instance", "target", "device")
 _NAMED = re.compile(r"(.*?)\s*\[([^\[\]]*)\]")
 
 
@@ -61,27 +57,6 @@ def factor(quantity: str, unit: str, step_s: float, counter: bool = False) -> fl
     if base == "B":
         return float(by)
     return float(by) * step_s if base == "B/s" and not counter else None
-
-
-def components(labels: Sequence[str | None], path: str) -> dict[str | None, str]:
-    """Return the name of the component of each set of labels (JSON objects); that of a series without any is `path`."""
-    found: dict[str | None, dict[str, str]] = {
-        text: {name: str(value) for name, value in json.loads(text or "{}").items()} for text in labels
-    }
-
-    def by(keys: Sequence[str]) -> dict[str | None, str]:
-        return {text: ":".join(each[key] for key in keys if each.get(key)) for text, each in found.items()}
-
-    for keys in (("target",), _WHERE):
-        names = by(keys)
-        if all(names.values()) and len(set(names.values())) == len(names):
-            return names
-    others = sorted({key for each in found.values() for key in each} - set(_WHERE))
-    differ = [key for key in others if len({each.get(key) for each in found.values()}) > 1]
-    names = {text: name or path for text, name in by([*_WHERE, *differ]).items()}
-    if len(set(names.values())) == len(names):
-        return names
-    return {text: text or path for text in found}  # as {"a": "x:y"} and {"a": "x", "b": "y"}
 
 
 def _wanted(records: Records) -> dict[str, tuple[str, str | None]]:
@@ -150,8 +125,7 @@ def of_series(
             wanted = "%" if quantity == "cpu" else "B, kB, KiB, MB …" + ("" if counter else ", or these with /s")
             yield f"{records.path}: {metric} [{bad[0]}] is not used: the unit is not known; known are {wanted}"
             continue
-        called = components(pc.unique(rows["labels"]).to_pylist(), records.path)
-        names = [called[text] for text in rows["labels"].to_pylist()]
+        names = [records.path] * rows.num_rows
         times = numbers(rows, "time")
         values = numbers(rows, "value") * np.array([factors[unit] for unit in units], dtype=np.float64)
         if counter:

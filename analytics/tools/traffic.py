@@ -1,7 +1,7 @@
 """Traffic of the servers of a file system in a period: the same form from every monitoring source.
 
 Problem. LMT has bytes of 5-s steps by OST; GPFS' sensors bytes of the interval that ends at a stamp, by disk and
-server, with units as printed; ggiostat and Prometheus counters that only grow. The question is one.
+server, with units as printed; ggiostat counters that only grow; CSV any of these. The question is one.
 
 Algorithm. Each source has a small reader that turns its tables into :class:`~.series.Series` of amounts in half-open
 steps (:data:`READERS`); the period is cut out of them. A source of another package needs none when its tables are
@@ -225,7 +225,6 @@ READERS: dict[str, Reader] = {
     "lmt": _lmt,
     "mmperfmon": _mmperfmon,
     "ggiostat": _ggiostat,
-    "prometheus": of_series,
     "csv": of_series,
 }
 

@@ -48,7 +48,6 @@ FORMS = {
     "lfs-df": [texts.LFS_DF],
     "lctl-dl": [texts.LCTL_DL],
     "ggiostat": [texts.GGIOSTAT],
-    "prometheus": [texts.PROMETHEUS],
     "csv": [texts.SERIES],
     "slurm": [texts.SACCT, texts.TOKIO_JOBS],
     "cobalt": [texts.COBALT, texts.COBALT_RECORDS, texts.COBALT_QSTAT, texts.COBALT_LONG],

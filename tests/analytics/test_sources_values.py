@@ -381,46 +381,6 @@ def test_a_job_database(tmp_path: pathlib.Path) -> None:
 # ---- series ----------------------------------------------------------------------------------------------------------
 
 
-def test_prometheus(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.PROMETHEUS)
-    rows = records.tables["series"].to_pylist()
-    assert records.header == {"result_type": "matrix", "warnings": ["partial"]}
-    assert (rows[0]["metric"], rows[0]["labels"]) == ("disk_read_bytes_total", '{"device": "sda", "instance": "oss1"}')
-    assert [row["text"] for row in rows] == ["10", "NaN", "+Inf", "1e3"]
-    assert math.isnan(rows[1]["value"]) and rows[2]["value"] == math.inf and rows[3]["metric"] is None
-    document = json.loads(texts.PROMETHEUS)
-    result = document["data"]["result"]
-    result[0]["values"][0] = [1489998203, 10]
-    result[1] = {"metric": {}, "histogram": []}
-    bad = read(tmp_path, json.dumps(document))
-    assert said(bad) == [
-        "input: /data/result/0/values/0: [1489998203, 10] is no [time, value]",
-        "input: /data/result/1: it has no values (histograms are not read)",
-    ]
-    assert bad.tables["series"].num_rows == 2
-    with pytest.raises(SourceError, match="Prometheus answers bad_data: unknown function"):
-        read(tmp_path, '{"status": "error", "errorType": "bad_data", "error": "unknown function"}')
-    with pytest.raises(SourceError, match=r"input:6: is not JSON from column"):
-        read(tmp_path, "\n".join(texts.PROMETHEUS.split("\n")[:6]), "prometheus")
-
-
-def test_a_vector_of_prometheus(tmp_path: pathlib.Path) -> None:
-    document = {
-        "status": "success",
-        "data": {
-            "resultType": "vector",
-            "result": [
-                {"metric": {"__name__": "up", "job": name}, "value": [1489998203.25, "1"]} for name in ("a", "b")
-            ],
-        },
-    }
-    records = read(tmp_path, json.dumps(document))
-    assert records.tables["series"].num_rows == 2
-    document["data"]["resultType"] = "scalar"  # type: ignore[index]
-    with pytest.raises(SourceError, match="a result of type 'scalar'"):
-        read(tmp_path, json.dumps(document))
-
-
 def test_a_series_as_csv(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, texts.SERIES, zone="America/Los_Angeles")
     rows = records.tables["series"].to_pylist()

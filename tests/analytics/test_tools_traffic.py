@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import pathlib
 import sqlite3
 
@@ -14,7 +13,6 @@ from mpiio_ext.analytics.site import load_site
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources import read as read_source
 from mpiio_ext.analytics.sources.lmt import convert
-from mpiio_ext.analytics.tools.metrics import components
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.analytics.tools.traffic import Traffic, traffic
@@ -167,63 +165,20 @@ def test_counters_that_grow_start_again_or_miss_a_sample() -> None:
 
 
 @pytest.mark.parametrize("counter", [True, False])
-def test_series_of_prometheus_and_csv(counter: bool) -> None:
+def test_columns_of_csv(counter: bool) -> None:
     metric = "lustre_read_bytes_total" if counter else "bytes_read"
-    labels = [json.dumps({"target": name}) for name in ("OST0", "OST1")] * 3
-    values = [100, 0, 110, 5, 140, 5] if counter else [10, 5, 30, 0, 1, 1]
-    series = table({"time": [0, 0, 10, 10, 20, 20], "metric": [metric] * 6, "labels": labels, "value": values})
-    found = traffic([records("prometheus" if counter else "csv", series=series)], Period(0.0, 20.0))
+    values = [100, 110, 140] if counter else [10, 30, 1]
+    series = table({"time": [0, 10, 20], "metric": [metric] * 3, "value": values})
+    found = traffic([records("csv", series=series)], Period(0.0, 20.0))
     assert found.read is not None
-    assert (found.read.names, found.read.step_s) == (("OST0", "OST1"), 10.0)
-    assert found.read.values.tolist() == [[10, 5], [30, 0]]
-
-
-def labelled(rows: list[tuple[float, dict[str, str], float]], metric: str = "node_disk_written_bytes_total") -> Records:
-    return records(
-        "prometheus",
-        series=table(
-            {
-                "time": [time for time, _, _ in rows],
-                "metric": [metric] * len(rows),
-                "labels": [json.dumps(labels) for _, labels, _ in rows],
-                "value": [value for _, _, value in rows],
-            }
-        ),
-    )
-
-
-def test_disks_of_several_servers_that_have_one_name_are_several() -> None:
-    rows = [
-        (time, {"device": "sda", "instance": f"oss{number}:9100", "job": "x"}, 60.0 * number * time)
-        for time in (0.0, 10.0, 20.0)
-        for number in range(1, 4)
-    ]
-    found = traffic([labelled(rows)], Period(0.0, 20.0))
-    assert found.written is not None
-    assert found.written.names == ("oss1:9100:sda", "oss2:9100:sda", "oss3:9100:sda")
-    assert found.written.total() == 60.0 * (1 + 2 + 3) * 20
-    assert found.notes == ()
-
-
-@pytest.mark.parametrize(
-    ("labels", "names"),
-    [
-        ([{"target": "OST0", "instance": "a"}, {"target": "OST1", "instance": "a"}], ["OST0", "OST1"]),
-        ([{"target": "OST0", "instance": "a"}, {"target": "OST0", "instance": "b"}], ["a:OST0", "b:OST0"]),
-        ([{"device": "sda"}, {"device": "sda", "instance": "b"}], ["sda", "b:sda"]),
-        ([{"instance": "a", "kind": "x", "job": "j"}, {"instance": "a", "kind": "y", "job": "j"}], ["a:x", "a:y"]),
-        ([{"kind": "x"}, {"kind": "y"}], ["x", "y"]),
-        ([{"host": "a:b"}, {"host": "a", "device": "b"}], ['{"host": "a:b"}', '{"host": "a", "device": "b"}']),
-        ([{}], ["file"]),
-    ],
-)
-def test_names_of_components(labels: list[dict[str, str]], names: list[str]) -> None:
-    assert list(components([json.dumps(each) for each in labels], "file").values()) == names
+    assert (found.read.names, found.read.step_s) == (("made",), 10.0)
+    assert found.read.values.tolist() == [[10], [30]]
 
 
 def test_values_that_are_left_out_have_a_note() -> None:
-    rows = [(time, {"instance": "a"}, 1.0) for time in (0.0, 10.0, 10.0, 20.0, 24.0, 30.0, 40.0, 50.0)]
-    found = traffic([labelled(rows, "bytes_written")], Period(0.0, 60.0))
+    times = [0.0, 10.0, 10.0, 20.0, 24.0, 30.0, 40.0, 50.0]
+    series = table({"time": times, "metric": ["bytes_written"] * 8, "value": [1.0] * 8})
+    found = traffic([records("csv", series=series)], Period(0.0, 60.0))
     assert found.written is not None and found.written.total() == 6
     (note,) = found.notes
     assert note.startswith("made: 2 values of bytes_written are left out, ") and note.endswith("steps of 10 s")
@@ -281,7 +236,7 @@ def test_a_site_names_metrics_and_their_units(tmp_path: pathlib.Path) -> None:
 
 def test_sources_with_different_steps_are_not_added_up() -> None:
     lmt = records("lmt", lmt=lmt_table([(1000.0, "f-OST0000", 1, 2)], "f"))
-    series = table({"time": [1000, 1010], "metric": ["bytes_read"] * 2, "labels": ["{}"] * 2, "value": [1, 2]})
+    series = table({"time": [1000, 1010], "metric": ["bytes_read"] * 2, "value": [1, 2]})
     found = traffic([lmt, records("csv", series=series)], Period(1000.0, 1010.0))
     assert found.read is None
     assert found.written is not None

@@ -143,24 +143,6 @@ mira-fs1,ion1,1489998203,500000,1024,2048,3
 mira-fs1,ion2,1489998203,500001,0,,4
 """
 
-PROMETHEUS = json.dumps(
-    {
-        "status": "success",
-        "warnings": ["partial"],
-        "data": {
-            "resultType": "matrix",
-            "result": [
-                {
-                    "metric": {"__name__": "disk_read_bytes_total", "instance": "oss1", "device": "sda"},
-                    "values": [[1489998203, "10"], [1489998208.5, "NaN"], [1489998213, "+Inf"]],
-                },
-                {"metric": {}, "values": [[1489998203, "1e3"]]},
-            ],
-        },
-    },
-    indent=1,
-)
-
 SERIES = """# made by hand
 time,read [B/s],"busy, all [%]"
 2018-01-28T00:00:00Z,1,2.5
@@ -272,7 +254,6 @@ TEXTS: dict[str, bytes] = {
     "lctl-dl": LCTL_DL.encode(),
     "xtdb2proc": XTDB2PROC.encode(),
     "ggiostat": GGIOSTAT.encode(),
-    "prometheus": PROMETHEUS.encode(),
     "csv": SERIES.encode(),
     "slurm": TOKIO_JOBS.encode(),
     "cobalt": COBALT.encode(),
