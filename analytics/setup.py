@@ -53,7 +53,7 @@ from mpiio_ext.common.documents import CLOSED, DocumentError, given, shown
 #: What each field of setup.json means, by JSON pointer; ``*`` stands for any name or number.
 FIELDS: dict[str, str] = {
     "/store": "folder of the store; made when it is missing",
-    "/inputs/*": "logs of this kind (darshan, slurm, cobalt, counters, lmt, results): folders (searched below), files, "
+    "/inputs/*": "logs of this kind (darshan, slurm, cobalt, lmt, results): folders (searched below), files, "
     "or shell patterns",
     "/inputs/*/*/path": "the same, where the entry has options",
     "/inputs/*/*/date": "what dates a log: path (a date in it), mtime, any (belongs to every period), or auto, the "

@@ -39,7 +39,6 @@ BUILT_IN = {
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
     "cobalt": f"{_PACKAGE}.cobalt",
-    "counters": f"{_PACKAGE}.counters",
     "csv": f"{_PACKAGE}.series",
 }
 
@@ -229,7 +228,6 @@ KINDS: dict[str, Kind] = {
         options=("time_zone",),
     ),
     "cobalt": Kind(("*.csv", "*.csv.gz", "*.log", "*.log.gz", "*.txt", "*.txt.gz"), ("slurm",), options=("time_zone",)),
-    "counters": Kind(("*.parquet", "*.csv", "*.csv.gz"), ("darshan_job", "darshan_file"), 64),
     "lmt": Kind(
         ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"), ("lmt",), options=("time_zone",)
     ),

@@ -49,7 +49,7 @@ def test_defaults(tmp_path: pathlib.Path) -> None:
         ({"inputs": {"darshan": "logs"}}, '/inputs/darshan: "logs" is not a list'),
         (
             {"inputs": {"dxt": ["x"]}},
-            "/inputs/dxt: there is no such name; there are darshan, slurm, cobalt, counters, lmt, results",
+            "/inputs/dxt: there is no such name; there are darshan, slurm, cobalt, lmt, results",
         ),
         ({"inputs": {"lmt": ["x", {"date": "never"}]}}, '/inputs/lmt/1: "path" is missing'),
         (

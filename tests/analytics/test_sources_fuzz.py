@@ -21,9 +21,9 @@ from support import source_texts as texts
 
 ALL = pytest.mark.parametrize(("source", "text"), texts.FORMS.values(), ids=texts.FORMS)
 #: Sources whose rows are independent lines: the end of a file between two of them cannot be told from a whole one.
-BY_LINE = ("lctl-dl", "xtdb2proc", "ggiostat", "csv", "slurm", "mmlsdisk", "cobalt", "counters")
+BY_LINE = ("lctl-dl", "xtdb2proc", "ggiostat", "csv", "slurm", "mmlsdisk", "cobalt")
 #: Tables whose rows are made of several lines: where the later ones are cut off, a row knows less.
-JOINED = ("slurm", "cobalt", "darshan_job", "darshan_file")
+JOINED = ("slurm", "cobalt")
 FUZZ = settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
 
 
@@ -146,12 +146,7 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                (
-                    "values value jobs job job_id jobidraw host nodelist start "
-                    "format tables"
-                ).split()
-            ),
+            st.sampled_from(("values value jobs job job_id jobidraw host nodelist start format tables").split()),
             inner,
             max_size=5,
         )
@@ -166,11 +161,7 @@ VALUES = st.recursive(
 @given(document=VALUES)
 def test_any_json_raises_nothing_else(folder: pathlib.Path, document: Any) -> None:
     try_to_read(folder, json.dumps(document).encode(), "slurm")
-    for change in (
-        {"jobs": [document]},
-        {"5": document},
-        {"5": {"nodelist": document}, "6": {"nodelist": "x"}},
-    ):
+    for change in ({"jobs": [document]}, {"5": document}, {"5": {"nodelist": document}, "6": {"nodelist": "x"}}):
         try_to_read(folder, json.dumps(change).encode(), "slurm")
 
 

@@ -51,7 +51,6 @@ FORMS = {
     "csv": [texts.SERIES],
     "slurm": [texts.SACCT, texts.TOKIO_JOBS],
     "cobalt": [texts.COBALT, texts.COBALT_RECORDS, texts.COBALT_QSTAT, texts.COBALT_LONG],
-    "counters": [texts.COUNTERS, texts.COUNTERS_TOTAL],
     "lmt": [DUMP],
     "results": [STATISTICS],
     "xtdb2proc": [texts.XTDB2PROC],
@@ -92,7 +91,7 @@ def test_every_source_of_texts_is_tried() -> None:
     assert set(FORMS) == set(registry.BUILT_IN) - {"darshan", "jobsdb"}  # binary: neither is gzip
 
 
-@pytest.mark.parametrize("kind", ["slurm", "cobalt", "counters", "lmt", "results"])
+@pytest.mark.parametrize("kind", ["slurm", "cobalt", "lmt", "results"])
 def test_the_rest_of_the_folder_goes_on(kind: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = FORMS[kind][0].encode()
     ending = "jsonl" if kind == "results" else "csv.gz" if kind != "lmt" else "sql.gz"

@@ -205,34 +205,6 @@ JobID: 359799
     State            : queued
 """
 
-#: Records of one log: a file of two ranks, and a shared one, through MPI-IO as well; and sums of two logs.
-COUNTERS = """recordid,rank,uid,jobid,start_time,end_time,filename,fstype,mountpt,POSIX_OPENS,POSIX_READS,\
-POSIX_BYTES_READ,\
-POSIX_BYTES_WRITTEN,POSIX_F_WRITE_START_TIMESTAMP,POSIX_F_SLOWEST_RANK_TIME,MPIIO_INDEP_OPENS,MPIIO_BYTES_WRITTEN,\
-STDIO_OPENS
-18446744073709551615,0,45847868f9,3819766,1638885281,1638885603,37a4089819,gpfs,/gpfs/alpine,1,2,10,7,0.5,0.0,,,
-18446744073709551615,1,45847868f9,3819766,1638885281,1638885603,37a4089819,gpfs,/gpfs/alpine,2.0,4.0,1e3,-1,0.25,0.0,,,
-1790005811875017446,-1,45847868f9,3819766,1638885281,1638885603,c2ac1f0e2a,gpfs,/gpfs/alpine,6,0,0,600,0,2.5,6,600,
-"""
-COUNTERS_TOTAL = """uid,jobid,start_time,end_time,darshan_log_version,exe,nprocs,runtime,total_POSIX_OPENS,\
-total_POSIX_BYTES_READ,\
-total_STDIO_OPENS,total_STDIO_BYTES_READ,total_STDIO_F_READ_START_TIMESTAMP
-45847868f9,3819766,1638885281,1638885603,3.21,b4717,6,323,12,1000,3,24,1.006361
-45847868f9,2158071,1638934117,1638934322,3.21,b4717,192,206,,,1,0,0
-"""
-
-
-def parquet(text: str) -> bytes:
-    """Return a table of CSV as Parquet, uncompressed."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    out = io.BytesIO()
-    options = pyarrow.csv.ConvertOptions(column_types={"recordid": pyarrow.uint64()})
-    table = pyarrow.csv.read_csv(io.BytesIO(text.encode()), convert_options=options)
-    pyarrow.parquet.write_table(table, out, compression="none")
-    return out.getvalue()
-
 
 def archive(*parts: tuple[str, str]) -> bytes:
     """Return a tar archive of texts."""
@@ -257,7 +229,6 @@ TEXTS: dict[str, bytes] = {
     "csv": SERIES.encode(),
     "slurm": TOKIO_JOBS.encode(),
     "cobalt": COBALT.encode(),
-    "counters": COUNTERS.encode(),
 }
 #: Further forms of some sources.
 FORMS: dict[str, tuple[str, bytes]] = {
@@ -269,7 +240,5 @@ FORMS: dict[str, tuple[str, bytes]] = {
     "cobalt-records": ("cobalt", COBALT_RECORDS.encode()),
     "qstat": ("cobalt", COBALT_QSTAT.encode()),
     "qstat-l": ("cobalt", COBALT_LONG.encode()),
-    "counters-parquet": ("counters", parquet(COUNTERS)),
-    "counters-total": ("counters", COUNTERS_TOTAL.encode()),
     "archive": ("mmperfmon", archive(("day/a.out", USAGE), ("day/b.out", USAGE.replace("io1", "io2")))),
 }
