@@ -16,8 +16,7 @@ Rules
 - The index of an OST is the hexadecimal number in its name, ``snx11025-OST000f``; what stands before is the name of the
   file system.
 
-What reads damaged matrices, and parts of them: :mod:`.matrices`; dumps: :mod:`.mysqldump`; time series of other tools
-that pytokio has archived, which are no OSTs in steps of 5 s: :mod:`.tokiots`.
+What reads damaged matrices, and parts of them: :mod:`.matrices`; dumps: :mod:`.mysqldump`.
 
 Source: TOKIO, Section "Storage system traffic" (LMT).
 """
@@ -42,7 +41,6 @@ from mpiio_ext.analytics.sources.content import read_only
 from mpiio_ext.analytics.sources.matrices import DAMAGE, Columns, Matrices, open_matrices
 from mpiio_ext.analytics.sources.mysqldump import load
 from mpiio_ext.analytics.sources.records import LogError, Problems, SourceError
-from mpiio_ext.analytics.sources.tokiots import TIMESERIES, read_timeseries
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.analytics.tables.schema import LMT, Column, Table
 
@@ -449,10 +447,10 @@ class Lmt(Source):
     """A database of LMT (SQLite, or the text of ``mysqldump``), h5lmt, or TOKIO's HDF5."""
 
     NAME = "lmt"
-    MEANING = "what servers moved: LMT's database (SQLite, mysqldump), h5lmt, or TOKIO's HDF5 (of any tool)"
+    MEANING = "what servers moved: LMT's database (SQLite, mysqldump), h5lmt, or TOKIO's HDF5"
     ROLE = "traffic"
     PATTERNS = ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite3", "*.sql", "*.sql.gz")
-    TABLES = (LMT, SERVERS, OPERATIONS, FULLNESS, TIMESERIES)
+    TABLES = (LMT, SERVERS, OPERATIONS, FULLNESS)
     CUTS = True
 
     def recognizes(self, head: Head) -> bool:
@@ -478,18 +476,10 @@ class Lmt(Source):
     def _tables(self, log: _Bases | _Hdf5, file: File) -> dict[str, list[pa.Table]]:
         """Return the parts of all tables."""
         found = {table.name: [table.schema().empty_table()] for table in self.TABLES}
-        try:
-            lmt, problem = _lmt(log)
-        except LogError:  # of other tools everything is time series
-            series = read_timeseries(file.path, file.between, file.problems, everything=True)
-            if not any(part.num_rows for part in series):
-                raise
-            found["timeseries"] += series
-            return found
+        lmt, problem = _lmt(log)
         found["lmt"].append(lmt)
         if problem:
             file.problems.add(0, problem, 0)
-        found["timeseries"] += read_timeseries(file.path, file.between, file.problems, everything=False)
         try:
             for name, rows in log.others(file.problems):
                 found[name].append(rows)

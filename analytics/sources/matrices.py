@@ -71,7 +71,7 @@ class Matrices:
             return
         stamps = np.asarray(self.file[self._stamps][()], dtype=np.float64)
         apart = np.diff(stamps[np.isfinite(stamps)])
-        step = float(np.median(apart)) if len(apart) else 0.0  # 5 s of LMT, others of other tools
+        step = float(np.median(apart)) if len(apart) else 0.0
         if not step > 0:
             return
         base = np.nanmedian(np.where(np.isfinite(stamps), stamps - step * np.arange(steps), np.nan))
@@ -168,26 +168,6 @@ class Matrices:
         if lost:
             self.note(f"{lost:,} of {len(wanted):,} chunks of {name} are missing or damaged")
         return _sound(out)
-
-    def grid(self, data: h5py.Dataset, name: str) -> tuple[Numbers, float, Flags]:
-        """Return the begins of the steps, their length (the median), and which stamps of a group are off the grid.
-
-        Raises
-        ------
-        LogError
-            They are no grid.
-        """
-        shape = self.shape(data)
-        if len(shape) != 1 or not 2 <= shape[0] <= _MOST_TIMES:
-            raise LogError(f"{name} has {shape} time stamps")
-        stamps = self.read(data)
-        step = float(np.nanmedian(np.diff(stamps)))
-        places = step * np.arange(len(stamps), dtype=np.float64)
-        base = float(np.nanmedian(stamps - places))
-        odd = ~(np.abs(stamps - places - base) < step / 10)
-        if not step > 0 or not np.isfinite(base) or np.count_nonzero(~odd) < _ON_GRID * len(stamps):
-            raise LogError(f"the time stamps of {name} are no steps of one length")
-        return base + places, step, odd
 
     def steps(self, data: h5py.Dataset, step_s: int) -> tuple[Whole, Flags]:
         """Return the numbers of the steps (time / step) at the stamps, and which of the stamps are damaged.

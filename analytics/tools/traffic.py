@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -46,19 +45,6 @@ _GPFS_OPERATIONS = {
     "write_requests": "write",
     "read_directory": "readdir",
     "inode_updates": "inode_updates",
-}
-#: Group and dataset of pytokio's HDF5 -> quantity; of metadata targets all datasets are operations.
-_TOKIO = {
-    **{
-        ("datatargets", f"{way}{what}"): (key, "")
-        for way, key in (("read", "read"), ("write", "written"))
-        for what in ("bytes", "rates")
-    },
-    **{
-        ("datatargets", f"{way}{what}"): ("operations", way) for way in ("read", "write") for what in ("ops", "oprates")
-    },
-    ("dataservers", "cpuload"): ("cpu", "oss"),
-    ("mdservers", "cpuload"): ("cpu", "mds"),
 }
 
 
@@ -120,26 +106,6 @@ def _lmt(records: Records, period: Period, systems: Collection[str] | None) -> F
                 ("operations", name),
                 Rows(numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"),
             )
-
-    if "timeseries" in records.tables:
-        yield from _tokio(records.tables["timeseries"], period)
-
-
-def _tokio(table: pa.Table, period: Period) -> Found:
-    """Time series of pytokio: amounts of a step, or rates times its length; loads."""
-    for dataset, rows in split(table, "dataset"):
-        for group, mine in split(rows, "group"):
-            key = _TOKIO.get((group, dataset))
-            if key is None and group == "mdtargets":
-                key = ("operations", re.sub(r"(?:rates|s)$", "", dataset))
-            steps = np.unique(numbers(mine, "step"))
-            if key is None or len(steps) != 1:
-                continue
-            step = float(steps[0])
-            mine = cut(mine, period, step, 0.0)
-            values = numbers(mine, "value") * (step if dataset.endswith("rates") else 1.0)
-            unit = "%" if key[0] == "cpu" else "B" if key[0] in ("read", "written") else "count"
-            yield key, Rows(numbers(mine, "time"), mine["column"], values, step, unit, level=key[0] == "cpu")
 
 
 def _called(rows: pa.Table, kind: str) -> pa.ChunkedArray:
@@ -221,12 +187,7 @@ def _ggiostat(records: Records, period: Period, systems: Collection[str] | None)
 
 
 #: Source -> function that turns its tables into rows.
-READERS: dict[str, Reader] = {
-    "lmt": _lmt,
-    "mmperfmon": _mmperfmon,
-    "ggiostat": _ggiostat,
-    "csv": of_series,
-}
+READERS: dict[str, Reader] = {"lmt": _lmt, "mmperfmon": _mmperfmon, "ggiostat": _ggiostat, "csv": of_series}
 
 
 def _reader_of(records: Records) -> Reader | None:
@@ -358,7 +319,7 @@ def _nothing(records: Sequence[Records], period: Period) -> str:
     if unused:
         return "; ".join(unused[:3])
     for each in records:
-        for name in ("lmt", "timeseries", "samples", "node_io", "series"):
+        for name in ("lmt", "samples", "node_io", "series"):
             if _reader_of(each) is not None and name in each.tables and each.tables[name].num_rows:
                 times = numbers(each.tables[name], "time")
                 times = times[np.isfinite(times)]
