@@ -101,7 +101,7 @@ ONCE = _table(
         "mpi4py_io": "default delegates",
         "netcdf4": "round_trip[NETCDF4-4] preloaded missing_file",
         "network_cards": "",
-        "notebook": "",
+        "python_jobs": "",
         "partition_auto": "a_collective_does_what_the_rules_say",
         "pioneer_all": "from_a_trace_to_a_comparison",
         "pioneer_bench": "",
@@ -340,7 +340,6 @@ NIGHTLY = _table(
         "methods_leave_the_native_bytes[static_cyclic] round_trip[*-1]",
         "network_c": "coverage_guided_fuzzing races[test_link-0] "
         "random_accesses_over_a_connection_that_suffers[short=777]",
-        "notebook": "all_jobs_from_python",
         "opening": "many_files_on_many_communicators[1-multiple] many_files_on_many_communicators[2-* "
         "many_files_on_many_communicators[3-* many_files_on_many_communicators[7-multiple] "
         "many_files_on_many_communicators[7-serialized] one_rank_that_cannot_follow[2-0-* "
