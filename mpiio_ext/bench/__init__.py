@@ -15,7 +15,7 @@ Layers, each of which imports only those above it:
 `work`, `record`    what runs, decided before anything runs, and how it is recorded; `preview`, printed
 `place`             where things go: folders that are tried before anything runs
 `bench`             all of it, from options to files; `environment`, where it ran
-`compare`           commands ``compare`` and ``scaling``, which launch a micro-benchmark in C and are no MPI programs
+`compare`           the command ``compare``, which launches a micro-benchmark in C and is no MPI program
 ==================  ==================================================================================================
 
 A new pattern, kernel or interface is one module and one line in the ``__init__`` of its folder.

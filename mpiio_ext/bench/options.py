@@ -197,7 +197,6 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 #: Subcommand -> (module, attribute, help line). All but `explore` are no MPI programs; some launch such.
 _COMMANDS = {
     "compare": ("mpiio_ext.bench.compare.compare", "command", "Compare with the native library, launch by launch."),
-    "scaling": ("mpiio_ext.bench.compare.scaling", "command", "Measure how time grows with ranks and pieces."),
     "explore": ("mpiio_ext.bench.explore.command", "command", "Under mpirun: patterns over numbers of I/O delegates."),
     "arbitration": ("mpiio_ext.bench.arbitrated.command", "command", "Run two jobs under a live arbiter."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results, or compare two sets."),

@@ -251,8 +251,6 @@ def load(path: Path) -> ResultSet | PeerSet:
     document = _document(path)
     if "schema_version" in document:
         return _result_set(path, document)
-    if "peers" in document and "units" in document:
-        raise ReportError(f"{path}: results of `bench scaling`, which the report does not show; see its --plot")
     if "peers" in document and "results" in document:
         return _peer_set(path, document)
     raise ReportError(f"{path}: JSON, but not results of the bench: it has no schema_version")

@@ -170,7 +170,7 @@ NIGHTLY = _table(
         "bench_interrupt": "a_job_is_ended[kept-1.3* a_job_is_ended[measuring*",
         "bench_kernels": "every_kernel[4]",
         "bench_runs": "benchmark_independent_calls[small] default_output_folder error_of_one_rank_ends_all[5] "
-        "every_pattern_under_every_method[1] native_size_is_marked scaling_quick "
+        "every_pattern_under_every_method[1] native_size_is_marked "
         "wrong_argument_or_path[arguments10-* wrong_argument_or_path[arguments2-* "
         "wrong_argument_or_path[arguments3-* wrong_argument_or_path[arguments4-* wrong_argument_or_path[arguments5-* "
         "wrong_argument_or_path[arguments6-* wrong_argument_or_path[arguments7-* wrong_argument_or_path[arguments8-* "

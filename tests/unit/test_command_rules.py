@@ -32,7 +32,6 @@ UNUSABLE = {
     "subfiles mount": "text text",
     "bench": "--dry-run --workload nosuch",
     "bench compare": "--path none",
-    "bench scaling": "--path none",
     "bench explore": "--pattern nosuch",
     "bench arbitration": "--output text/folder",
     "bench report": "text",

@@ -17,7 +17,6 @@ from support.options import kind_of
 #: Spelling of an option of several commands: its kind, and its meaning.
 SHARED = {
     "--above": ("size", "jobs that moved more"),
-    "--access": ("text", "calls by which data is accessed"),
     "--aggregators": ("number", "processes that do the I/O: a number, or several"),
     "--all": ("flag", "what is left out otherwise, too"),
     "--anonymous": ("flag", "no names, IDs, or times of day"),
@@ -86,7 +85,6 @@ SHARED = {
     "--ranks": ("number", "ranks of a launch"),
     "--repeats": ("number", "repetitions of a measurement"),
     "--results": ("path", "folders of results of the bench"),
-    "--rounds": ("number", "launches of each point"),
     "--scratch": ("path", "folder for files that are made for a replay"),
     "--seed": ("number", "of random numbers"),
     "--servers": ("number", "I/O servers of a file"),

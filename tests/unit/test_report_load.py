@@ -67,7 +67,6 @@ def refused(folder: Path, *arguments: object) -> str:
         (b'{"schema_version": 2, "runs": [{}]}', '/runs/0: "workload" is missing'),
         (b'{"schema_version": 2, "runs": [NaN]}', "NaN is no number in JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b'{"peers": {}, "units": {}, "results": []}', "bench scaling"),
         (b'{"peers": {}, "results": []}', "has no result"),
         (b'{"peers": {}, "results": [{}]}', '/results/0: "pattern" is missing'),
     ],

@@ -1,14 +1,14 @@
 /*
- * mpiio_bandwidth.c - the micro-benchmark of `mpiio-ext bench compare` and `scaling`: one write and one read
- * of a pattern, timed, and the memory that they take.
+ * mpiio_bandwidth.c - the micro-benchmark of `mpiio-ext bench compare`: one write and one read of a pattern, timed,
+ * and the memory that they take.
  *
  * A plain MPI program with no tie to this library, so that the very same source runs on any MPI's own MPI-IO, under
  * this library, and, with the pattern's raw variant, as bare pwrite/pread of equal contiguous parts (the limit of the
  * file system). Every byte written has a value that depends on its file offset; what is read back is compared.
  *
  *   mpiio_bandwidth --pattern inter --block 8 --bytes 268435456 --repeats 3 --file /dev/shm/k [--raw] [--hint
- *                   name=value] [--access collective] [--calls whole] [--sync] [--rewrite] [--memory]
- *                   [--memory-limit BYTES] [--time-limit SECONDS] [--apart BYTES] [--keep] [--wire]
+ *                   name=value] [--access collective] [--calls whole] [--sync] [--rewrite]
+ *                   [--time-limit SECONDS] [--apart BYTES] [--keep] [--wire]
  *
  * One JSON line per repetition on rank 0: seconds of write and read (first begin to last end, data access only; with
  * --sync the write ends with MPI_File_sync), seconds of open plus close, of them those of closing what was written and
@@ -27,12 +27,8 @@
  * nonblocking_collective (MPI_File_iwrite_all), split (MPI_File_write_all_begin and _end). Calls: whole (a rank's data
  * in one), small (every piece in one of its own, as a loop over rows or particles does; independent and nonblocking
  * access only). --rewrite: the file is written twice, when it is new and again when its blocks exist (with other data,
- * which are those read back); a new file's time is largely that of finding and clearing its pages. --memory: a thread
- * reads the process's memory twice a millisecond, for the peaks of private memory, of shared memory and of mapped
- * files; it costs time, so these repetitions are not for timing. The hints in force are printed as well.
- * --memory-limit: what a rank may allocate beyond its buffer; more fails, in place of filling the machine.
- * --time-limit: SIGALRM ends a rank that still runs after this many seconds,
- * whatever became of its launcher.
+ * which are those read back); a new file's time is largely that of finding and clearing its pages.
+ * --time-limit: SIGALRM ends a rank that still runs after this many seconds, whatever became of its launcher.
  * --wire: also the bytes that all hosts sent over their network devices meanwhile, and the data that had to cross.
  */
 #include <fcntl.h>
@@ -56,10 +52,10 @@ static const char *const access_names[ACCESSES] = {"collective", "independent", 
 
 typedef struct options {
     const char *pattern, *file;
-    int64_t block, bytes, memory_limit, apart;
+    int64_t block, bytes, apart;
     int repeats;
     access_kind access;
-    bool raw, keep, sync, memory, rewrite, small, wire;
+    bool raw, keep, sync, rewrite, small, wire;
     MPI_Info info;
 } options;
 
@@ -373,39 +369,6 @@ static void transfer(const options *o, MPI_File file, MPI_Offset offset, void *b
     check(MPI_Wait(&request, status), name);
 }
 
-static void print_text(const char *text)
-{
-    for (putchar('"'); *text; text++) {
-        if (*text == '"' || *text == '\\')
-            putchar('\\');
-        putchar((unsigned char)*text < ' ' ? ' ' : *text);
-    }
-    putchar('"');
-}
-
-/* The hints in force, as one JSON line of their own. */
-static void print_hints(MPI_File file)
-{
-    MPI_Info info;
-    int n = 0, there;
-    check(MPI_File_get_info(file, &info), "MPI_File_get_info");
-    if (rank == 0) {
-        MPI_Info_get_nkeys(info, &n);
-        printf("{\"hints\": {");
-        for (int i = 0; i < n; i++) {
-            char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1] = "";
-            MPI_Info_get_nthkey(info, i, key);
-            MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &there);
-            printf("%s", i ? ", " : "");
-            print_text(key);
-            printf(": ");
-            print_text(value);
-        }
-        printf("}}\n");
-    }
-    MPI_Info_free(&info);
-}
-
 /* The calls that move one rank's data. */
 typedef struct calls {
     const options *o;
@@ -478,8 +441,6 @@ static times access_mpi(const options *o, pattern *p, unsigned char *buffer, boo
     if (!flush)
         set_view(&c);
     took.open = span(begun);
-    if (o->memory && write)
-        print_hints(c.file);
     c.base = p->filetype == MPI_DATATYPE_NULL ? p->displacement : 0;
     MPI_Barrier(MPI_COMM_WORLD);
     const int64_t sent = o->wire ? wire_sent(&network) : 0;
@@ -532,11 +493,11 @@ static void report_wire(const options *o, const pattern *p, const times *written
 
 /* Rank 0 prints what the repetition took; `growth` is of this rank. */
 static void report(const options *o, int repetition, const pattern *p, const times *written, const times *read,
-                   int64_t mistakes, const int64_t growth[KINDS])
+                   int64_t mistakes, int64_t growth)
 {
-    int64_t sums[2] = {p->bytes, mistakes}, total[2], most[KINDS];
+    int64_t sums[2] = {p->bytes, mistakes}, total[2], most;
     MPI_Reduce(sums, total, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Reduce(growth, most, KINDS, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&growth, &most, 1, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank) {
         if (o->wire)
             report_wire(o, p, written, read);
@@ -548,12 +509,9 @@ static void report(const options *o, int repetition, const pattern *p, const tim
            o->pattern, o->raw ? "raw" : access_names[o->access], o->small ? "small" : "whole", (long long)o->block,
            (long long)total[0], size, repetition, written[0].data, read->data,
            written[0].open + written[0].close + read->open + read->close, written[0].close, read->close,
-           (long long)total[1], (long long)most[RESIDENT]);
+           (long long)total[1], (long long)most);
     if (o->rewrite)
         printf(", \"rewrite_s\": %.9f, \"rewrite_close_s\": %.9f", written[1].data, written[1].close);
-    if (o->memory)
-        printf(", \"private_growth_bytes\": %lld, \"shared_growth_bytes\": %lld, \"mapped_file_growth_bytes\": %lld",
-               (long long)most[PRIVATE], (long long)most[SHARED], (long long)most[FILES]);
     if (o->wire)
         report_wire(o, p, written, read);
     printf("}\n");
@@ -568,14 +526,11 @@ static times access_any(const options *o, pattern *p, unsigned char *buffer, boo
 static void repeat(const options *o, pattern *p, unsigned char *buffer, int repetition)
 {
     times written[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}}; /* the file when it is new, and again */
-    int64_t growth[KINDS];
-    memory m;
     if (rank == 0)
         unlink(o->file);
     MPI_Barrier(MPI_COMM_WORLD); /* no rank opens the old file */
     each_piece(o, p, fill_piece, buffer);
-    if (!memory_begin(&m, o->memory, rank))
-        fail("cannot start a thread");
+    const int64_t before = memory_begin(rank);
     for (int64_t i = 0; o->rewrite && i < p->room; i++)
         buffer[i] ^= 0xFF;
     written[0] = access_any(o, p, buffer, true);
@@ -586,7 +541,7 @@ static void repeat(const options *o, pattern *p, unsigned char *buffer, int repe
     memset(buffer, 0, (size_t)p->room);
     MPI_Barrier(MPI_COMM_WORLD);
     const times read = access_any(o, p, buffer, false);
-    memory_end(&m, growth);
+    const int64_t growth = memory_growth(before);
     comparison c = {buffer, 0};
     each_piece(o, p, compare_piece, &c);
     report(o, repetition, p, written, &read, c.wrong, growth);
@@ -639,8 +594,6 @@ static bool parse_flag(const char *name, options *o)
         o->keep = true;
     else if (strcmp(name, "--sync") == 0)
         o->sync = true;
-    else if (strcmp(name, "--memory") == 0)
-        o->memory = true;
     else if (strcmp(name, "--rewrite") == 0)
         o->rewrite = true;
     else if (strcmp(name, "--wire") == 0)
@@ -669,8 +622,6 @@ static void parse(int argc, char **argv, options *o)
             o->repeats = (int)number(value);
         else if (strcmp(argv[i], "--apart") == 0)
             o->apart = number(value);
-        else if (strcmp(argv[i], "--memory-limit") == 0)
-            o->memory_limit = number(value);
         else if (strcmp(argv[i], "--time-limit") == 0)
             alarm((unsigned)number(value));
         else if (strcmp(argv[i], "--access") == 0)
@@ -733,8 +684,6 @@ int main(int argc, char **argv)
         fail("out of memory");
     memset(buffer, 1, (size_t)p.room);
     warm_up();
-    if (o.memory_limit && !limit_memory(o.memory_limit))
-        fail("cannot limit the memory");
     for (int i = 0; i < o.repeats; i++)
         repeat(&o, &p, buffer, i);
     free(buffer);

@@ -2,9 +2,8 @@
 
 ==================  ==================================================================================================
 `peers`             every MPI at hand, with its own MPI-IO and with this library
-`launches`          one launch of the micro-benchmark, bounded in time and memory
+`launches`          one launch of the micro-benchmark, bounded in time
 `hosts`             launches on several hosts of this machine
 `compare`           every peer, pattern by pattern
-`scaling`           native and this library against the number of ranks and of pieces; `scaling_plot` draws it
 ==================  ==================================================================================================
 """

@@ -1,4 +1,4 @@
-"""Launches of the micro-benchmark under a peer, bounded in time and memory; shared by ``compare`` and ``scaling``."""
+"""Launches of the micro-benchmark under a peer, bounded in time."""
 
 from __future__ import annotations
 
@@ -64,8 +64,6 @@ class Case:
     sync : a write ends with MPI_File_sync
     rewrite : the file is written a second time, once its blocks exist
     limit_s : seconds that the launch may take
-    memory : watch the memory by kind; the times are then not to be used
-    memory_limit_bytes : what a rank may allocate beyond its buffer; 0 means any amount
     """
 
     title: str
@@ -79,8 +77,6 @@ class Case:
     sync: bool = False
     rewrite: bool = False
     limit_s: float = 20.0
-    memory: bool = False
-    memory_limit_bytes: int = 0
 
     def arguments(self) -> list[str]:
         """Return the micro-benchmark's arguments."""
@@ -101,9 +97,6 @@ class Case:
         ]
         words += ["--sync"] if self.sync else []
         words += ["--rewrite"] if self.rewrite else []
-        words += ["--memory"] if self.memory else []
-        if self.memory_limit_bytes:
-            words += ["--memory-limit", str(self.memory_limit_bytes)]
         return words
 
 
@@ -114,23 +107,16 @@ class Outcome:
     Attributes
     ----------
     records : one dictionary per repetition, as the micro-benchmark printed it
-    hints : hints in force, when `Case.memory` asked for them
     reason : why there are no records, "" when there are some
-    exhausted : the reason is a limit of time or memory, which a harder case would exceed too
     """
 
     records: list[dict[str, Any]] = field(default_factory=list)
-    hints: dict[str, str] = field(default_factory=dict)
     reason: str = ""
-    exhausted: bool = False
 
 
-def parse_output(output: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Return the records and the hints that the micro-benchmark printed."""
-    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    records = [line for line in lines if "hints" not in line]
-    hints: dict[str, str] = next((line["hints"] for line in lines if "hints" in line), {})
-    return records, hints
+def parse_output(output: str) -> list[dict[str, Any]]:
+    """Return the records that the micro-benchmark printed."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 def run_benchmark(
@@ -157,19 +143,17 @@ def run_benchmark(
     finally:
         case.file.unlink(missing_ok=True)
     if ended.stopped:
-        return Outcome(reason=f"not done in {case.limit_s:g} s", exhausted=True)
-    records, hints = parse_output(ended.output)
+        return Outcome(reason=f"not done in {case.limit_s:g} s")
+    records = parse_output(ended.output)
     if ended.trouble or not records:
         lines = ended.errors.splitlines()
         words = [line for line in lines if PROGRAM in line or re.match(r"[\w.]+Error: ", line)] or lines[-1:]
         reason = f"failed ({ended.trouble if ended.error else ended.status}): {' '.join(words[:1])[:200]}"
-        if case.memory_limit_bytes:
-            reason += f" (with at most {case.memory_limit_bytes} bytes a rank)"
-        return Outcome(reason=reason, exhausted=bool(case.memory_limit_bytes))
+        return Outcome(reason=reason)
     wrong = sum(record["wrong_bytes"] for record in records)
     if wrong and peer.ours:
         raise WrongDataError(f"{peer.title}, {case.title}: {wrong} wrong bytes")
-    return Outcome(reason=f"{wrong} wrong bytes") if wrong else Outcome(records=records, hints=hints)
+    return Outcome(reason=f"{wrong} wrong bytes") if wrong else Outcome(records=records)
 
 
 def launch(

@@ -1,4 +1,4 @@
-"""Launches, statistics, JSON and picture of `compare` and `scaling`, without MPI: a function plays the kernel."""
+"""Launches, statistics and JSON of `compare`, without MPI: a function plays the kernel."""
 
 from __future__ import annotations
 
@@ -10,19 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext.bench.compare import compare, launches, scaling
+from mpiio_ext.bench.compare import compare, launches
 from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, with_delegates
-from mpiio_ext.bench.compare.scaling import (
-    CLAIM_BYTES,
-    Options,
-    Samples,
-    collective_buffers_bytes,
-    measure,
-    plan,
-    summarize,
-)
-from mpiio_ext.bench.compare.scaling_plot import families, plot_scaling
 from mpiio_ext.bench.execution.agreement import span_of
 from mpiio_ext.common.results import Spread
 
@@ -35,61 +25,10 @@ INSTALLATION = Installation(
     python=Path("python3"),
     romio="romio321",
 )
-HINTS = {"cb_nodes": "2", "cb_buffer_size": "1048576", "mpiox_buffers": "2"}
 
 
 def peers(ranks: int) -> list[Peer]:
     return peers_of(INSTALLATION, ranks)
-
-
-def options(**changes) -> Options:
-    values = {
-        "series": ("ranks_inter64", "pieces_inter"),
-        "rank_counts": (1, 2, 3),
-        "ranks": 2,
-        "rank_series_bytes": 1 << 20,
-        "pieces_series_bytes": 10**6,
-        "pieces_most": 10**5,
-        "rounds": 2,
-        "repeats": 2,
-        "access": "collective",
-        "limit_s": 20.0,
-        "memory_limit_bytes": 1 << 30,
-        "file": Path("/nowhere/f"),
-    }
-    return Options(**(values | changes))
-
-
-class Kernel:
-    """Plays the kernel: OMPIO needs a second, its tuned form half of one, everything else two, this library 1/10."""
-
-    def __init__(self, too_many_pieces: int = 10**9):
-        self.too_many_pieces = too_many_pieces
-        self.launches: list[tuple[str, Case]] = []
-
-    def __call__(self, peer: Peer, case: Case) -> Outcome:
-        self.launches.append((peer.name, case))
-        block = int(case.pattern[3])
-        if peer.name == "ompio" and case.file_bytes // block >= self.too_many_pieces:
-            return Outcome(reason="not done in 20 s", exhausted=True)
-        seconds = {"ompio": 1.0, "ompio_tuned": 0.5, "ours_openmpi": 0.1}.get(peer.name, 2.0)
-        record = {
-            "bytes": case.file_bytes,
-            "write_s": seconds,
-            "read_s": seconds / 2,
-            "open_close_s": 0.01,
-            "wrong_bytes": 0,
-            "memory_growth_bytes": 5 << 20,
-        }
-        if case.memory:
-            record |= {"private_growth_bytes": 1 << 20, "shared_growth_bytes": 4 << 20, "mapped_file_growth_bytes": 0}
-        return Outcome(records=[record] * case.repeats, hints=HINTS if case.memory and peer.ours else {})
-
-
-def measured(kernel: Kernel, chosen: Options):
-    points = plan(chosen)
-    found = measure(points, peers, chosen, lambda text: None, kernel)
-    return points, summarize(found, points, peers, chosen.rounds)
 
 
 # ---- launches ----
@@ -105,8 +44,6 @@ def test_arguments_of_a_launch():
         repeats=3,
         access="split",
         sync=True,
-        memory=True,
-        memory_limit_bytes=7,
         limit_s=20,
     )
     words = case.arguments()
@@ -117,20 +54,18 @@ def test_arguments_of_a_launch():
         ("--repeats", "3"),
         ("--file", "/f"),
         ("--access", "split"),
-        ("--memory-limit", "7"),
         ("--time-limit", "35"),
     ):
         assert words[words.index(name) + 1] == value
-    assert {"--sync", "--memory"} <= set(words)
+    assert "--sync" in words
     plain = Case(title="t", pattern=(), ranks=1, file_bytes=1, file=Path("/f")).arguments()
-    assert not {"--sync", "--memory", "--memory-limit"} & set(plain)
+    assert "--sync" not in plain
 
 
 def test_output_of_the_kernel():
-    records, hints = parse_output('noise\n{"hints": {"cb_nodes": "2"}}\n{"bytes": 1}\n{"bytes": 2}\n')
+    records = parse_output('noise\n{"bytes": 1}\n{"bytes": 2}\n')
     assert [record["bytes"] for record in records] == [1, 2]
-    assert hints == {"cb_nodes": "2"}
-    assert parse_output("") == ([], {})
+    assert parse_output("") == []
 
 
 def launcher(tmp_path: Path, text: str, *, ours: bool = False) -> Peer:
@@ -150,13 +85,10 @@ def a_case(tmp_path: Path, **changes) -> Case:
 
 def test_why_a_launch_gives_nothing(tmp_path):
     late = launches.run_benchmark(launcher(tmp_path, "exec sleep 60"), a_case(tmp_path, limit_s=0.2))
-    assert (late.reason, late.exhausted, late.records) == ("not done in 0.2 s", True, [])
+    assert (late.reason, late.records) == ("not done in 0.2 s", [])
     failing = launcher(tmp_path, "echo 'mpiio_bandwidth: rank 0: no' >&2; exit 3")
     failed = launches.run_benchmark(failing, a_case(tmp_path))
-    assert (failed.reason, failed.exhausted) == ("failed (3): mpiio_bandwidth: rank 0: no", False)
-    short = launches.run_benchmark(failing, a_case(tmp_path, memory_limit_bytes=1 << 20))
-    assert short.exhausted
-    assert "at most 1048576 bytes a rank" in short.reason
+    assert failed.reason == "failed (3): mpiio_bandwidth: rank 0: no"
 
 
 def test_wrong_bytes_are_an_error_of_ours_only(tmp_path):
@@ -183,112 +115,6 @@ def test_pretended_nodes_are_for_ours():
 
 def test_spread():
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0, 3)
-
-
-# ---- scaling ----
-
-
-def test_points():
-    points = plan(options(series=tuple(scaling.SERIES), pieces_most=10**8, pieces_series_bytes=10**8))
-    assert [(p.ranks, p.block_bytes) for p in points if p.series == "ranks_inter4096"] == [
-        (1, 4096),
-        (2, 4096),
-        (3, 4096),
-    ]
-    for point in points:
-        assert point.file_bytes % (point.block_bytes * (point.ranks if "ranks" in point.series else 1)) == 0
-    pieces = [p for p in points if p.series == "pieces_inter"]
-    assert [p.pieces for p in pieces] == [10**k for k in range(3, 9)]
-    assert {p.file_bytes for p in pieces} == {10**8}
-    assert pieces[-1].block_bytes == 1
-    assert max(p.pieces for p in points if p.series == "pieces_random") == 10**7
-
-
-def test_launches_are_interleaved_and_rotate():
-    kernel = Kernel()
-    measured(kernel, options(series=("ranks_inter64",), rank_counts=(2,)))
-    names = [peer.name for peer in peers(2)]
-    assert [name for name, _ in kernel.launches] == names + names[1:] + names[:1]
-    assert {case.memory_limit_bytes for name, case in kernel.launches if name.startswith("ours")} == {0}
-    assert {case.memory_limit_bytes for name, case in kernel.launches if name == "ompio"} == {1 << 30}
-    assert len(kernel.launches) == scaling.launches_of(
-        plan(options(series=("ranks_inter64",), rank_counts=(2,))), peers, options()
-    )
-
-
-def test_medians_and_ratios():
-    points, results = measured(Kernel(), options())
-    assert len(results) == 2 * len(points)
-    row = next(r for r in results if r["series"] == "pieces_inter" and r["pieces"] == 1000 and r["op"] == "write")
-    assert row["best_native"] == "ompio_tuned"
-    assert row["ratio_native"] == pytest.approx(5.0)
-    assert row["ratio_native_by_peer"] == {"ours_openmpi": pytest.approx(5.0)}
-    assert row["spread_ratio_native"]["ours_openmpi"] == pytest.approx([5.0, 5.0])
-    assert row["seconds"]["ompio"] == 1.0
-    assert row["mbytes_per_s"]["ours_openmpi"] == pytest.approx(10.0)
-    assert row["spread_mbytes_per_s"]["ompio"] == [1.0, 1.0]
-    assert row["absent"] == {}
-
-
-def test_medians_are_over_rounds():
-    samples = Samples(rounds=[[{"bytes": 10**6, "write_s": s} for s in part] for part in ([1.0, 0.5], [0.25, 0.1])])
-    assert samples.mbytes_per_s("write") == [1.0, 2.0, 4.0, 10.0]
-    assert samples.of_round(0, "write") == 1.5
-    assert samples.of_round(2, "write") is None
-
-
-def test_a_native_peer_is_dropped_from_where_it_exceeds_the_limit():
-    kernel = Kernel(too_many_pieces=10**4)
-    _, results = measured(kernel, options(series=("pieces_inter",)))
-    asked = [case.file_bytes // int(case.pattern[3]) for name, case in kernel.launches if name == "ompio"]
-    assert asked == [1000] * 3 + [10**4], "no launch after the first that exceeds the limit"
-    reasons = [row["absent"].get("ompio", "") for row in results if row["op"] == "write"]
-    assert reasons == ["", "not done in 20 s", "dropped at 10000 pieces: not done in 20 s"]
-    assert [("ompio" in row["mbytes_per_s"]) for row in results if row["op"] == "write"] == [True, False, False]
-
-
-def test_memory_is_held_against_the_claim():
-    _, results = measured(Kernel(), options(series=("pieces_inter", "pieces_random")))
-    for row in results:
-        assert row["memory_growth_bytes"]["ours_openmpi"] == 5 << 20
-        assert row["shared_growth_bytes"]["ours_openmpi"] == 4 << 20
-        assert row["private_growth_bytes"]["ompio"] == 1 << 20
-        assert row["collective_buffers_bytes"] == {"ours_openmpi": 4 << 20}
-        regular = row["series"] == "pieces_inter"
-        assert row["memory_claim_bytes"] == ({"ours_openmpi": (4 << 20) + CLAIM_BYTES} if regular else {})
-    assert scaling.above_claim(results) == []
-    results[0]["memory_growth_bytes"]["ours_openmpi"] = 7 << 20
-    (line,) = scaling.above_claim(results)
-    assert "1,000 pieces" in line
-    assert "7,340,032 B" in line
-
-
-@pytest.mark.parametrize("hints", [{}, {**HINTS, "cb_nodes": "0"}, {**HINTS, "cb_nodes": "many"}])
-def test_collective_buffers_that_hints_do_not_say(hints):
-    assert collective_buffers_bytes(hints) is None
-
-
-def test_results_are_json_and_every_column_has_its_unit():
-    _, results = measured(Kernel(), options())
-    assert json.loads(json.dumps(results)) == results
-    names = {"series", "pattern", "op", "best_native", "absent"}
-    assert set(results[0]) - names == set(scaling.UNITS)
-
-
-def test_picture(tmp_path):
-    _, results = measured(Kernel(too_many_pieces=10**5), options(series=tuple(scaling.SERIES)))
-    titles = {peer.name: peer.title for peer in peers(2)}
-    plot_scaling(results, titles, tmp_path / "a.svg")
-    plot_scaling(results, titles, tmp_path / "b.svg")
-    text = (tmp_path / "a.svg").read_text()
-    assert text.startswith("<svg") and "collective buffers + 2 MiB" in text
-    assert text == (tmp_path / "b.svg").read_text(), "the same results give the same file"
-    plot_scaling([row for row in results if row["series"] == "pieces_inter"], titles, tmp_path / "c.png")
-
-
-def test_best_of_default_and_tuned():
-    assert families({"ompio": 1.0, "ompio_tuned": 2.0, "ours": 3.0}) == {"ompio": 2.0, "ours": 3.0}
-    assert families({"ompio": 1.0, "ompio_tuned": 2.0}, largest=False) == {"ompio": 1.0}
 
 
 # ---- compare ----
@@ -382,16 +208,6 @@ def test_compare_that_is_interrupted_has_what_was_measured(monkeypatch, tmp_path
     assert "ompio" in rows[0]["present"] and third not in {row["pattern"] for row in document["results"]}
     assert ": interrupted" in done.stdout and "mpiio-ext: interrupted\n" in done.stderr
     assert f"{compare.PATTERNS[first].title}, write, MB/s: " in done.stderr
-
-
-def test_scaling_that_is_interrupted_has_what_was_measured(monkeypatch, tmp_path: Path) -> None:
-    words = ["--quick", "--series", "ranks_inter64", "--rank-counts", "1,2,3", "--rounds", "1", "--repeats", "1"]
-    launch = len(peers(1)) + 1
-    done, before, document = interrupted(monkeypatch, tmp_path, scaling, Kernel(), signal.SIGTERM, launch, words)
-    assert done.exit_code == 130, done.output + repr(done.exception)
-    assert {row["ranks"] for row in json.loads(before)["results"]} == {1}
-    assert {row["ranks"] for row in document["results"]} == {1, 2} and "MB/s" in done.stdout
-    assert "mpiio-ext: interrupted\n" in done.stderr
 
 
 def test_compare_counts_closing_where_data_is_written_behind():
@@ -496,12 +312,6 @@ def test_compare_arguments(arguments, words, tmp_path, monkeypatch):
     assert result.exit_code == 2
     assert words in result.output
     assert not list(tmp_path.iterdir()), "its folder is left behind"
-
-
-def test_scaling_arguments(tmp_path):
-    result = CliRunner().invoke(scaling.command, ["--rank-counts", "1,x", "--path", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "'x' is neither a number nor a range" in result.output
 
 
 # ---- time ----
