@@ -26,14 +26,6 @@ from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
 from mpiio_ext.tune.job import tune as tune_job
-from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
-
-
-def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
-    """Return the command that carries out the workload path of --kernel."""
-    file = file_of_kernel(kernel)
-    folder = Path(scratch or ".") / f"{file.stem}.replay"  # its own: a replay takes no folder with files of others
-    return replay_command(launcher, file, folder.absolute())
 
 
 def _dry_run(job: Job, as_json: bool) -> None:
@@ -87,12 +79,6 @@ def _dry_run(job: Job, as_json: bool) -> None:
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
-@click.option(
-    "--kernel",
-    metavar="pioneer:FILE",
-    help="Tune for this workload path: PROGRAM is the launcher alone, and the path is carried out by its ranks.",
-)
-@click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
 @click.option("--log", metavar="FOLDER", help="Output of every run, and the page tuning.html.  [default: FILE.log]")
 @json_option("Print every run, or with --dry-run the space, as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
@@ -112,8 +98,6 @@ def tune(
     striping: bool,
     allow_direct: bool,
     before: str | None,
-    kernel: str | None,
-    scratch: str | None,
     log: str | None,
     as_json: bool,
     confidence: float,
@@ -126,15 +110,10 @@ def tune(
     \b
       mpiio-ext tune --budget 5m -- mpirun -n 4 ./app
       mpiio-ext tune --hints-file mine.hints --metric-regex '([0-9.]+) MB/s' -- mpirun -n 4 ./app
-      mpiio-ext tune --kernel pioneer:run.parquet --scratch /scratch/me -- mpirun -n 4
 
     A setting is written only if it beats the unchanged program in pairs of runs made for that purpose. PROGRAM has to
     do the same work in every run.
     """  # noqa: D301  (click wants the backspace character itself)
-    if kernel is not None:
-        command = _of_path(command, kernel, scratch)
-        if kind == "auto" and pattern is None:
-            pattern, lower_is_better = CALLS_TIME, True
     metric = metric_of(kind, pattern, lower_is_better)
     with reporting():
         from mpiio_ext.tune import hintsfile
@@ -147,8 +126,7 @@ def tune(
         os.environ.update(settings_of(hint, hints_file))
         options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
         chosen = kind == "auto" and pattern is None
-        by_calls = kernel is not None and pattern == CALLS_TIME  # a start is no part of it
-        job = Job(command=command, glob=glob, options=options, metric=metric, choose=chosen, served=by_calls)
+        job = Job(command=command, glob=glob, options=options, metric=metric, choose=chosen)
         select_library(command)
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         check_library()

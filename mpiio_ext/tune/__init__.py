@@ -52,8 +52,6 @@ class TuneOptions(TypedDict, total=False):
     striping: bool | None
     allow_direct: bool | None
     before: str | None
-    kernel: str | None
-    scratch: str | None
     log: str | None
     confidence: Number
     seed: Number

@@ -1,4 +1,4 @@
-"""Programs that carry out workload paths, for ``mpiio-ext tune --kernel`` and ``mpiio-ext advise``.
+"""Programs that carry out workload paths, for ``mpiio-ext advise``.
 
 The user's own launcher starts ``mpiio-ext pioneer replay`` on the path, which prints how long the calls of the path
 took. Runs are compared by that time; the start of Python and the making of input files are not part of it.
@@ -10,30 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
-from mpiio_ext.common.files import cannot_read, missing
-
 #: The replay's line with the time of its calls; less is better.
 CALLS_TIME = r"calls in ([0-9.]+) s"
 #: What a replay on orders prints behind each of them, with the exit status that it would have had alone.
 END_MARK = "mpiio-ext: end of order "
-
-
-def file_of_kernel(text: str) -> Path:
-    """Return the file of ``pioneer:FILE``.
-
-    Raises
-    ------
-    click.BadParameter
-        It is not of that form, or there is no such file.
-    """
-    kind, _, name = text.partition(":")
-    if kind != "pioneer" or not name:
-        raise click.BadParameter(f"{text!r} is not of the form pioneer:FILE", param_hint="--kernel")
-    if not Path(name).is_file():
-        raise click.BadParameter(cannot_read(name, missing()), param_hint="--kernel")
-    return Path(name).absolute()
 
 
 def replay_command(launcher: Sequence[str], path: Path, folder: Path, *, time_scale: float = 1.0) -> tuple[str, ...]:

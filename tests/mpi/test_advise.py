@@ -101,31 +101,6 @@ def test_a_short_budget_says_what_it_takes(tmp_path: pathlib.Path) -> None:
     assert [item.name for item in (tmp_path / "data").iterdir()] == ["out"]
 
 
-def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
-    """The launcher is enough; what cannot be is said at once."""
-    save(EVERYTHING, tmp_path / "all.parquet")
-    words = ["tune", "--kernel", f"pioneer:{tmp_path / 'all.parquet'}"]
-    dry = command(tmp_path, *words, "--dry-run", "--", str(launcher()), "-n", "3")
-    assert dry.returncode == 0, dry.describe()
-    assert "space for 3 ranks" in dry.stdout
-    words += [*SHORT, "--json", "--scratch", "here"]
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "mine").write_text("not the tuner's")
-    launch = command(tmp_path, *words, "--", str(launcher()), "-n", "3")
-    assert launch.returncode == 0, launch.describe()
-    found = json.loads(launch.stdout)
-    assert "calls in ([0-9.]+) s" in found["metric"]
-    assert found["command"][:3] == [str(launcher()), "-n", "3"]
-    assert len([run for run in found["runs"] if run["status"] == "ok"]) >= 2
-    assert (tmp_path / "here" / "mine").read_text() == "not the tuner's"
-    made = sorted(item.name for item in (tmp_path / "here" / "all.replay").iterdir() if not item.name.startswith("."))
-    assert made == ["all", "in.txt", "out", "own.0", "own.1", "own.2"]
-    launch = command(tmp_path, "tune", "--kernel", "pioneer:missing", "--", str(launcher()), "-n", "3")
-    assert (launch.returncode, "missing: cannot be read: No such file" in launch.stderr) == (2, True), launch.describe()
-    launch = command(tmp_path, "tune", "--kernel", "ior", "--", str(launcher()), "-n", "3")
-    assert (launch.returncode, "is not of the form pioneer:FILE" in launch.stderr) == (2, True), launch.describe()
-
-
 def test_a_short_budget_is_enough_for_a_short_program(tmp_path: pathlib.Path) -> None:
     """A minute, for a program of a second: a result, by ranks that start once."""
     launch = command(tmp_path, "advise", "--budget", "60s", "--json", "--", *btio(tmp_path / "out"))

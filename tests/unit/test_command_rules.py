@@ -291,7 +291,6 @@ READS = (
     "analyze umami --history FILE.csv --job 1",
     "analyze connector show FILE",
     "analyze connector site FILE.json",
-    "tune --dry-run --kernel pioneer:FILE -- mpirun",
     "delegates arbitrate solve --jobs FILE --io-nodes 4",
     "delegates arbitrate queue --forge FILE",
     "delegates arbiter --dir . --io-nodes 4 --curves FILE.json",
