@@ -150,8 +150,3 @@ class Outcome:
             "time_s": self.time_s,
             "bandwidth_bytes_s": self.bandwidth_bytes_s,
         }
-
-    def servers_as_dict(self) -> dict[str, list[int] | list[float]]:
-        """Return every count by server as plain data: lists of one number for each server, and the mean sizes."""
-        counts: dict[str, list[int] | list[float]] = {name: getattr(self, name).tolist() for name in COUNTERS}
-        return {**counts, "mean_request_bytes": self.mean_request_bytes.tolist()}

@@ -73,9 +73,7 @@ def relation(aggregators: int, servers: int) -> str:
     return "co-prime" if math.gcd(aggregators, servers) == 1 else "neither"
 
 
-def requests_about(
-    geometries: Sequence[Geometry], compared: Sequence[Variant], window_bytes: int, collectives: int
-) -> int:
+def requests_about(geometries: Sequence[Geometry], compared: Sequence[Variant], window_bytes: int) -> int:
     """Return about how many data requests a sweep simulates, each aggregator's turn in each round being one more."""
     found = 0
     for geometry in geometries:
@@ -83,7 +81,7 @@ def requests_about(
         pieces = -(-length // max(min(geometry.stripe_size_bytes, window_bytes), 1))
         rounds = -(-length // max(window_bytes * geometry.aggregators, 1))
         found += pieces + rounds * geometry.aggregators
-    return found * len(compared) * collectives
+    return found * len(compared)
 
 
 def check_requests(requests: int) -> None:
@@ -94,7 +92,7 @@ def check_requests(requests: int) -> None:
     took = next(f"{took_s / unit_s:,.0f} {unit}" for unit_s, unit in _LONG if took_s >= unit_s)
     raise ArgumentError(
         f"that is about {digits_text(requests, 2)} data requests, {took} or more of one core: take a smaller region, "
-        f"fewer collectives, aggregators or methods, or larger stripes; or force it with --force (Ctrl-C ends it)"
+        f"fewer aggregators or methods, or larger stripes; or force it with --force (Ctrl-C ends it)"
     )
 
 
@@ -104,8 +102,6 @@ def sweep(
     *,
     file_system: FileSystem,
     window_bytes: int,
-    operation: str = "write",
-    collectives: int = 1,
     progress: Callable[[Geometry, Variant, int], None] | None = None,
 ) -> Iterator[Outcome]:
     """Yield the outcome of every variant for each geometry, in this order; see `simulate` for the parameters.
@@ -126,7 +122,5 @@ def sweep(
                 file_system=file_system,
                 window_bytes=window_bytes,
                 stripe_size_io=variant.stripe_size_io,
-                operation=operation,
-                collectives=collectives,
                 progress=advance,
             )

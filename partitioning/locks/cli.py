@@ -42,8 +42,8 @@ def _system(name: str, cache: bool | None, without_locks: bool, options: dict[st
     return unlocked(found) if without_locks else found
 
 
-def _as_json(outcomes: Sequence[Outcome], per_server: bool) -> dict[str, Any]:
-    """Return a sweep as plain data; units are in the names. per_server: rows have every count by server too."""
+def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return a sweep as plain data; units are in the names."""
     one = outcomes[0]
     return {
         "file_system": asdict(one.file_system),
@@ -51,16 +51,7 @@ def _as_json(outcomes: Sequence[Outcome], per_server: bool) -> dict[str, Any]:
         "stripe_size_bytes": one.geometry.stripe_size_bytes,
         "servers": one.geometry.servers,
         "window_bytes": one.window_bytes,
-        "operation": one.operation,
-        "collectives": one.collectives,
-        "rows": [
-            {
-                "relation": relation(o.geometry.aggregators, one.geometry.servers),
-                **o.as_dict(),
-                **({"by_server": o.servers_as_dict()} if per_server else {}),
-            }
-            for o in outcomes
-        ],
+        "rows": [{"relation": relation(o.geometry.aggregators, one.geometry.servers), **o.as_dict()} for o in outcomes],
     }
 
 
@@ -130,11 +121,9 @@ def _show(outcomes: Sequence[Outcome]) -> None:
     if console.is_terminal and measuring.measure(table).maximum > console.width:
         table = _table(outcomes, _LESS)
     console.width = max(console.width, measuring.measure(table).maximum)
-    collectives = "1 collective" if one.collectives == 1 else f"{one.collectives:,} collectives"
     head = (
         f"{one.file_system.name}{', caches' if one.file_system.caches else ''}: {one.geometry.servers} servers, "
-        f"{one.operation}, window "
-        f"{size_text(one.window_bytes, exact=True)}, {collectives} of "
+        f"window {size_text(one.window_bytes, exact=True)}, a collective write of "
         f"{size_text(one.geometry.end_bytes - one.geometry.start_bytes, exact=True)} in stripes of "
         f"{size_text(one.geometry.stripe_size_bytes, exact=True)}"
     )
@@ -144,7 +133,7 @@ def _show(outcomes: Sequence[Outcome]) -> None:
 
 def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any) -> list[Outcome]:
     """Run the sweep with a bar on standard error, where that is a terminal."""
-    each_bytes = [how["collectives"] * (g.end_bytes - g.start_bytes) for g in geometries for _ in compared]
+    each_bytes = [g.end_bytes - g.start_bytes for g in geometries for _ in compared]
     with progress(float(sum(each_bytes))) as advance:
         found: list[Outcome] = []
 
@@ -163,7 +152,6 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
 @click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
 @click.option("--aggregators", type=_AGGREGATORS, required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
 @click.option("--region", type=_SIZE, required=True, help="Bytes of one collective.")
-@click.option("--start", type=_SIZE, default=0, help="First byte of the region.")
 @click.option("--stripe-size", "stripe", type=_SIZE, default="1M", help="Bytes of a stripe.")
 @click.option("--window", type=_SIZE, default="16M", help="Bytes of a collective buffer.")
 @click.option("--method", "names", multiple=True, default=["all"], help="Partition method, or all; may be repeated.")
@@ -172,10 +160,6 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     type=click.Choice(["aligned", "both", "no", "yes"]),
     default="aligned",
     help="Compare stripe-size I/O too: with aligned alone, with all, not at all; yes: nothing else.",
-)
-@click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
-@click.option(
-    "--collectives", type=click.IntRange(1), default=1, help="Number of collectives, one behind the other in the file."
 )
 @click.option(
     "--granularity",
@@ -188,65 +172,33 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     default=None,
     help="Clients write behind, or not; default: see `mpiio-ext help explanation/locks`.",
 )
-@click.option(
-    "--dirty-per-server",
-    "dirty_server_bytes",
-    type=_SIZE,
-    help="Bytes of a client's cache for one server; 0: no such limit.",
-)
-@click.option(
-    "--dirty-per-client",
-    "dirty_client_bytes",
-    type=_SIZE,
-    help="Bytes of a client's cache for all servers; both 0: no cache.",
-)
 @click.option("--commit", "commit_s", type=_TIME, help="A server's time to answer what it has written, as 10ms; 0.")
 @click.option("--round-trip", "round_trip_s", type=_TIME, help="A small message and its answer, as 20us, 0.1ms.")
-@click.option("--enqueue", "enqueue_s", type=_TIME, help="A client's time to send one lock request.")
-@click.option(
-    "--lock-service",
-    "lock_service_s",
-    type=_TIME,
-    help="A server's or token manager's time for one lock request or cancel.",
-)
-@click.option(
-    "--request-overhead",
-    "request_overhead_s",
-    type=_TIME,
-    help="A server's time for one data request besides its transfer.",
-)
-@click.option("--rpc", "rpc_bytes", type=_SIZE, help="Bytes of the largest data request on the wire.")
 @click.option(
     "--server-bandwidth",
     "server_bandwidth_bytes_s",
     type=Bandwidth(),
     help="Bandwidth of one server in bytes per second, as 250MB, 1.5GiB/s.",
 )
-@click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Bandwidth of one aggregator.")
 @click.option("--without-locks", is_flag=True, help="Predict the same latencies and bandwidths without locks.")
 @click.option("--force", is_flag=True, help="Compute it even if that takes hours or years; Ctrl-C ends it.")
 @json_option("Print the numbers as JSON, and no table.")
 @json_file_option()
-@click.option("--per-server", is_flag=True, help="Add every count, and sizes of requests, by server to the JSON.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
     fs: str,
     servers: int,
     aggregators: tuple[int, ...],
     region: int,
-    start: int,
     stripe: int,
     window: int,
     names: tuple[str, ...],
     stripe_size_io: str,
-    operation: str,
-    collectives: int,
     cache: bool | None,
     without_locks: bool,
     force: bool,
     as_json: bool,
     output: Path | None,
-    per_server: bool,
     plot: Path | None,
     **of_system: float | None,
 ) -> None:
@@ -266,32 +218,20 @@ def locks(
         raise click.BadParameter(
             "an empty region costs nothing: give the bytes of a collective, as 1TiB", param_hint="--region"
         )
-    if per_server and not as_json:
-        raise click.UsageError("--per-server adds to what --json prints: give --json, too")
-    if cache is False and (of_system["dirty_server_bytes"] or of_system["dirty_client_bytes"]):
-        raise click.UsageError("--no-cache leaves nothing for --dirty-per-server and --dirty-per-client to limit")
     with json_result(as_json, output) as put:
         geometries = [
-            Geometry(
-                start_bytes=start,
-                end_bytes=start + region,
-                stripe_size_bytes=stripe,
-                servers=servers,
-                aggregators=number,
-            )
+            Geometry(start_bytes=0, end_bytes=region, stripe_size_bytes=stripe, servers=servers, aggregators=number)
             for number in aggregators
         ]
         system = _system(fs, cache, without_locks, of_system)
         compared = variants(names, stripe_size_io)
         if not force:
-            check_requests(requests_about(geometries, compared, window, collectives))
-        outcomes = _run(
-            geometries, compared, file_system=system, window_bytes=window, operation=operation, collectives=collectives
-        )
+            check_requests(requests_about(geometries, compared, window))
+        outcomes = _run(geometries, compared, file_system=system, window_bytes=window)
         if plot is not None:
             draw(outcomes, plot)
             echo(f"wrote {plot}")
         if as_json:
-            put(json.dumps(_as_json(outcomes, per_server), indent=2))
+            put(json.dumps(_as_json(outcomes), indent=2))
         else:
             _show(outcomes)
