@@ -115,9 +115,6 @@ def _with_status_of_a_defect() -> Iterator[None]:
     help="A fall in this time before the newest job raises an alarm; 0: any fall.",
 )
 @click.option(
-    "--least", type=click.IntRange(min=3), default=7, show_default=True, help="Jobs that a level has at least."
-)
-@click.option(
     "--step",
     type=click.FloatRange(0, 1),
     default=0.05,
@@ -223,7 +220,7 @@ def _study(options: dict[str, Any]) -> Study:
         from mpiio_ext.analytics.jobs.files import write
 
         echo(f"{options['save']}: {amount_text(write(table, options['save']))}", err=True)
-    common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
+    common = {"target": target, "level": options["level"], "step": options["step"]}
     watching = Options(**common, within_days=options["within"] / _DAY_S or None, metrics=metrics or None)
     rules = Rules(**common, short_days=options["short"] / _DAY_S, long_days=options["long"] / _DAY_S)
     return study(table, steps, watching, rules, whole=options["output"] is not None or options["as_json"])

@@ -108,12 +108,6 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
     help="For --method auto: nodes that the aggregators may lie on, to choose their number; 0: it is settled.",
 )
 @click.option(
-    "--nics",
-    type=click.IntRange(0, MAX_PARTIES),
-    default=0,
-    help="For --method auto: network cards of each node; 0: not known.",
-)
-@click.option(
     "--window",
     "window_bytes",
     type=_SIZE,

@@ -97,12 +97,6 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
     metavar="WORDS",
     help="Launcher of MPI programs with options; -n N is put behind it.  [default: mpiexec of this environment]",
 )
-@click.option(
-    "--replay-limit",
-    "limit",
-    type=Duration(),
-    help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]",
-)
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace.  [default: detected]")
 @click.option("--only", multiple=True, metavar="GLOB", help="Use only operations on files that match; may be repeated.")
 @click.option(
@@ -117,7 +111,6 @@ def everything(
     mode: str,
     multiply: dict[str, float],
     launcher: str | None,
-    limit: float | None,
     replace: bool,
     **settings: Any,
 ) -> None:
@@ -149,7 +142,6 @@ def everything(
                 mode=mode,
                 scale=factors,
                 launcher=shlex.split(launcher or ""),
-                limit_s=limit or 0.0,
                 **settings,
                 say=say,
                 warn=note,

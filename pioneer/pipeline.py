@@ -195,7 +195,6 @@ class Pipeline:
     reader : format of the trace; None: it is found out.
     only, skip : patterns of names of files, as of `traces.selected`.
     each_rank : each rank that was traced is a subgroup of the path.
-    limit_s : after which a replay is ended; 0: 10 times its planned time and 10 minutes.
     say : called with the name of a step and what it is at.
     warn : called with what people have to know, a line each.
     in_path : by class of files how much the path differs from its own trace, once it is made.
@@ -214,7 +213,6 @@ class Pipeline:
     only: Sequence[str] = ()
     skip: Sequence[str] = ()
     each_rank: bool = False
-    limit_s: float = 0.0
     say: Callable[[str, str], None] = _nothing
     warn: Callable[[str], None] = _nobody
     in_path: Mapping[str, float] = field(default_factory=dict)
@@ -385,7 +383,7 @@ class Pipeline:
         run.mkdir()
         try:
             begun = time.monotonic()
-            _launch(command, run / "replay.log", self.limit_s or _PATIENCE * planned_s + _PATIENCE_S)
+            _launch(command, run / "replay.log", _PATIENCE * planned_s + _PATIENCE_S)
             report = self._report(command, time.monotonic() - begun)
         except BaseException:  # also when somebody interrupts it
             shutil.rmtree(self._at("run.failed"), ignore_errors=True)

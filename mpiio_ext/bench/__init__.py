@@ -71,7 +71,6 @@ class BenchOptions(TypedDict, total=False):
     stripe_count: Number
     native_limit: Quantity
     native_size: Quantity
-    keep: bool | None
     figures: bool | None
     page: bool | None
     progress: bool | None

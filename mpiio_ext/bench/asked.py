@@ -33,7 +33,6 @@ class Options:
     budget_s : fewer repetitions where they would take longer; 0 = no limit
     fit : make files smaller, so that enough repetitions fit into the budget
     native_limit_s, native_bytes : see `NativeLimit`
-    keep_files : leave the bench files behind
     plot, report : draw the picture, make the page
     progress : None = when there is a terminal
     dry_run, list_kernels : only print what would be run, or what there is
@@ -59,7 +58,6 @@ class Options:
     read_shift: int
     native_limit_s: float
     native_bytes: int
-    keep_files: bool
     plot: bool
     report: bool
     progress: bool | None

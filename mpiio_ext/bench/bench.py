@@ -164,7 +164,6 @@ def _runner(comm: MPI.Intracomm, options: Options, work: Work, folder: Path, adv
         methods=list(work.methods),
         common_hints=options.hints,
         native=NativeLimit(seconds=options.native_limit_s, file_bytes=options.native_bytes),
-        keep_files=options.keep_files,
         advance=advance,
     )
 
@@ -188,11 +187,10 @@ def _schedule(options: Options, work: Work, runner: Runner, advance: Advance) ->
     )
 
 
-def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
-    """Remove the bench files, unless the user keeps them or a message names their wrong data; rank 0."""
-    if options.keep_files or isinstance(failure, VerificationError):
-        return
-    shutil.rmtree(folder, ignore_errors=True)
+def _clean(folder: Path, failure: BenchError | None) -> None:
+    """Remove the bench files, unless a message names their wrong data; rank 0."""
+    if not isinstance(failure, VerificationError):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _missing(schedule: Schedule[Case]) -> list[Absent]:
@@ -231,12 +229,7 @@ def run_bench(comm: MPI.Intracomm, options: Options) -> Path:
     """
     work = _planned(comm, options)
     with _one_suite(comm, options):
-        folder: Path = on_rank_0(
-            comm,
-            lambda: make_folder(
-                options.path, "bench", needed_bytes(work, keep_files=options.keep_files), keep=options.keep_files
-            ),
-        )
+        folder: Path = on_rank_0(comm, lambda: make_folder(options.path, "bench", needed_bytes(work)))
         output: Path = on_rank_0(comm, lambda: _make_output(options, folder))
         check_shared(comm, folder)
         work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
@@ -276,7 +269,7 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
 
     def finish() -> None:
         assert console is not None
-        _clean(place.folder, options, failure)
+        _clean(place.folder, failure)
         absent = [*work.absent, *(_missing(schedule) if failure is None else [])]
         _write(
             console,

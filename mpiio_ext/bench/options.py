@@ -401,7 +401,6 @@ class _Bench(LazyGroup):
 @click.option(
     "--native-size", type=_SIZE, metavar="SIZE", help="File size of patterns for the native methods, if smaller."
 )
-@click.option("--keep", is_flag=True, show_default=False, help="Leave the files behind.")
 @click.option("--figures/--no-figures", "plot", default=True, help="Draw the ratios to native.")
 @click.option("--page/--no-page", "report", default=True, help="Make report.html.")
 @click.option(
@@ -529,5 +528,4 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         budget_s=budget_s,
         native_limit_s=values["native_limit"],
         native_bytes=values["native_size"] or 0,
-        keep_files=values["keep"],
     )

@@ -24,17 +24,16 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def make_folder(path: Path, name: str, needed_bytes: int, *, keep: bool = False) -> Path:
+def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
     """Make a temporary folder on the file system to measure, and return it; on rank 0.
 
-    It goes when the job is ended from outside, unless it is to be kept.
+    It goes when the job is ended from outside.
 
     Parameters
     ----------
     path : of --path.
     name : of the command.
     needed_bytes : that will lie there at most.
-    keep : leave it behind in any case.
 
     Raises
     ------
@@ -45,8 +44,7 @@ def make_folder(path: Path, name: str, needed_bytes: int, *, keep: bool = False)
         raise SetupError(f"--path {path}: {'not a folder' if path.exists() else 'no such folder'}")
     try:
         folder = Path(tempfile.mkdtemp(prefix=f"mpiio-{name}-", dir=path.resolve()))
-        if not keep:
-            remove_at_the_end(folder)
+        remove_at_the_end(folder)
         folder.chmod(0o755)
     except OSError as error:
         raise SetupError(f"--path {path}: cannot write there ({error.strerror})") from error

@@ -147,7 +147,7 @@ def print_plan(console: Console, options: Options, work: Work, ranks: int) -> No
         )
         total = total.plus(volume.times(len(methods)))
     _print(console, f"\n{work.runs * options.repetitions:,} runs: {total.times(options.repetitions)}")
-    _print(console, f"at a time {megabytes(needed_bytes(work, keep_files=options.keep_files))} in {options.path}")
+    _print(console, f"at a time {megabytes(needed_bytes(work))} in {options.path}")
     where = options.output or (
         options.archive / options.suite.name / "<date>" / "<time>" if options.suite else "bench-results/<date>"
     )

@@ -179,7 +179,7 @@ def plan(options: Options, ranks: int) -> Work:
     )
 
 
-def needed_bytes(work: Work, *, keep_files: bool) -> int:
+def needed_bytes(work: Work) -> int:
     """Return how much space the files take at a time.
 
     In the first repetition a kernel's files are there twice: those of the first method are what the others' are
@@ -189,4 +189,4 @@ def needed_bytes(work: Work, *, keep_files: bool) -> int:
     for case in work.cases:
         copies = 2 if case.compared and len(case.methods(list(work.methods))) > 1 else 1
         sizes.append(copies * (case.bytes + _HEADER_BYTES))
-    return sum(sizes) if keep_files else max(sizes)
+    return max(sizes)

@@ -92,7 +92,7 @@ PHASES = {
 
 
 def one(text: str) -> Spec:
-    (spec,) = parse(text, total_bytes=1 << 20, stonewall_s=0.0)
+    (spec,) = parse(text, total_bytes=1 << 20)
     return spec
 
 
@@ -117,7 +117,7 @@ def test_words_in_any_order() -> None:
 
 def test_the_patterns_of_the_paper() -> None:
     """21 of them: with 3 numbers of nodes and 3 of processes a node they are the 189 of Section 2."""
-    specs = parse("paper,8s,64MiB", total_bytes=1, stonewall_s=0.0)
+    specs = parse("paper,8s,64MiB", total_bytes=1)
     assert len(set(specs)) == 21 and {spec.stonewall_s for spec in specs} == {8.0}
     assert sorted({spec.request_bytes >> 10 for spec in specs}) == [32, 128, 512, 1024, 4096, 6144, 8192]
     assert {spec.total_bytes for spec in specs} == {64 << 20}
@@ -141,7 +141,7 @@ def test_the_patterns_of_the_paper() -> None:
 )
 def test_what_is_no_pattern(text: str, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
-        parse(text, total_bytes=1 << 20, stonewall_s=0.0)
+        parse(text, total_bytes=1 << 20)
 
 
 def asked(*words: str) -> Options:

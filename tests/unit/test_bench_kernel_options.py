@@ -184,8 +184,8 @@ def test_every_preset_of_every_kernel_survives_the_command_line(name):
 
 def test_space_counts_the_files_that_are_kept_for_comparison():
     (item,) = plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick", "-m", "native,auto"), 4).kernels
-    once = needed_bytes(plan(parse("-k", "madbench", "-i", "posix", "--preset", "quick"), 4), keep_files=False)
-    twice = needed_bytes(plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick"), 4), keep_files=False)
+    once = needed_bytes(plan(parse("-k", "madbench", "-i", "posix", "--preset", "quick"), 4))
+    twice = needed_bytes(plan(parse("-k", "madbench", "-i", "mpiio", "--preset", "quick"), 4))
     assert twice == 2 * once
     assert once >= item.bytes
 

@@ -103,7 +103,7 @@ def peers(folder: pathlib.Path) -> pathlib.Path:
 def explore(folder: pathlib.Path) -> pathlib.Path:
     runs = []
     for text, base in (("shared,strided,4k", 100.0), ("individual,1000", 300.0)):
-        (spec,) = parse(text, total_bytes=1 << 20, stonewall_s=0.0)
+        (spec,) = parse(text, total_bytes=1 << 20)
         for count, repetition in itertools.product((0, 1, 2), (1, 2, 3)):
             took = 1 / (base * (1 + count) * (0.9 + 0.1 * repetition))
             did = Measured(

@@ -77,7 +77,11 @@ def test_a_launcher_that_does_nothing_is_no_replay(tmp_path: pathlib.Path, launc
         pipeline(tmp_path, launcher("pass")).run()
 
 
-def test_a_replay_that_hangs_is_ended_with_all_that_it_has_started(tmp_path: pathlib.Path, launcher: Fake) -> None:
+def test_a_replay_that_hangs_is_ended_with_all_that_it_has_started(
+    tmp_path: pathlib.Path, launcher: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpiio_ext.pioneer.pipeline._PATIENCE", 0)
+    monkeypatch.setattr("mpiio_ext.pioneer.pipeline._PATIENCE_S", 10.0)
     program = launcher(
         "import subprocess, sys, time, pathlib\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
@@ -86,7 +90,7 @@ def test_a_replay_that_hangs_is_ended_with_all_that_it_has_started(tmp_path: pat
     )
     begun = time.monotonic()
     with pytest.raises(StepError, match=r"(?s)replay: .*was ended after 10 s"):
-        pipeline(tmp_path, program, limit_s=10.0).run()
+        pipeline(tmp_path, program).run()
     assert time.monotonic() - begun < 120
     child = int((tmp_path / "child").read_text(encoding="utf-8"))
     for _ in range(100):

@@ -136,7 +136,7 @@ def main() -> None:
     from mpi4py import MPI
 
     path, stop, text = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    (spec,) = parse(text, total_bytes=_TOTAL_BYTES, stonewall_s=0.0)
+    (spec,) = parse(text, total_bytes=_TOTAL_BYTES)
     found = _carry_out(MPI.COMM_WORLD, path, stop, spec)
     if MPI.COMM_WORLD.rank == 0:
         print(json.dumps(found), flush=True)

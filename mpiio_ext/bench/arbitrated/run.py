@@ -118,7 +118,7 @@ def explore(setting: Setting, repetitions: int = 2) -> dict[str, Curve]:
 
     output = setting.folder / "explored"
     counts = sorted({1, 2, setting.io_nodes, *([3] if setting.io_nodes > 3 else [])})
-    words = [word for pattern in setting.jobs.values() for word in ("--pattern", pattern)]
+    words = [word for pattern in setting.jobs.values() for word in ("--pattern", f"{pattern},1s")]
     words += [word for name, value in _HINTS.items() for word in ("-H", f"{name}={value}")]
     command = [
         _launcher(),
@@ -131,8 +131,6 @@ def explore(setting: Setting, repetitions: int = 2) -> dict[str, Curve]:
         *words,
         "--io-nodes",
         ",".join(str(count) for count in counts if count <= setting.io_nodes),
-        "--stonewall",
-        "1",
         "-r",
         str(repetitions),
         "--path",
@@ -148,7 +146,7 @@ def explore(setting: Setting, repetitions: int = 2) -> dict[str, Curve]:
         _output(process, "exploring the jobs' patterns")
     store = Store(output / "curves.json")
     return {
-        name: store.load(parse(pattern, total_bytes=1, stonewall_s=0.0)[0].pattern(1, setting.ranks).name)
+        name: store.load(parse(pattern, total_bytes=1)[0].pattern(1, setting.ranks).name)
         for name, pattern in setting.jobs.items()
     }
 

@@ -64,7 +64,6 @@ class Runner:
     methods : in the order of the first repetition
     common_hints : set for every method, weaker than the method's own
     native : what native methods may cost
-    keep_files : leave every file behind
     advance : called after each run with a description of it, on the ranks that take part
     rows : of rank 0, in the order of the runs, also of what was measured before an error
     """
@@ -74,7 +73,6 @@ class Runner:
     methods: list[Method]
     common_hints: dict[str, str] = field(default_factory=dict)
     native: NativeLimit = field(default_factory=NativeLimit)
-    keep_files: bool = False
     advance: Callable[[str], None] = lambda _: None
     rows: list[Row] = field(default_factory=list)
     _runs: int = 0
@@ -137,8 +135,7 @@ class Runner:
             ]
             self._order += 1
             self.advance(f"{case.label}, {method.name}")
-            if not self.keep_files:
-                self._remove(group, actual)
+            self._remove(group, actual)
         if reference is not None and group.rank == 0:
             shutil.rmtree(reference, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
 from mpiio_ext.common.commands import HELP, Command, output_option
-from mpiio_ext.common.options import Counts, Duration, Size
+from mpiio_ext.common.options import Counts, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
 
@@ -47,8 +47,8 @@ def _counts(ctx: click.Context, param: click.Parameter, value: tuple[int, ...] |
 class _Asked:
     """The requests of all --pattern options together."""
 
-    def __init__(self, total_bytes: int, stonewall_s: float) -> None:
-        self._defaults = {"total_bytes": total_bytes, "stonewall_s": stonewall_s}
+    def __init__(self, total_bytes: int) -> None:
+        self._total_bytes = total_bytes
         self.specs: list[Spec] = []
         self.path: Path | None = None
         self.threads: int | None = None
@@ -56,9 +56,7 @@ class _Asked:
 
     def add(self, text: str) -> None:
         if not text.endswith(".json"):
-            self.specs += parse(
-                text, total_bytes=int(self._defaults["total_bytes"]), stonewall_s=float(self._defaults["stonewall_s"])
-            )
+            self.specs += parse(text, total_bytes=self._total_bytes)
             return
         from mpiio_ext.bench.explore import forge  # with pydantic, which no rank needs otherwise
 
@@ -98,13 +96,6 @@ class _Asked:
 )
 @click.option(
     "--size", type=Size(), default="64MiB", metavar="SIZE", help="Total size of all ranks, if the pattern has none."
-)
-@click.option(
-    "--stonewall",
-    type=Duration(zero=True),
-    default="0",
-    metavar="TIME",
-    help="If the pattern has none: each rank stops then; 0 = no limit.",
 )
 @click.option(
     "-r",
@@ -155,19 +146,14 @@ class _Asked:
     help="Show progress: the row, of how many, and the time that is left.",
 )
 def command(
-    size: int,
-    stonewall: float,
-    hint: tuple[tuple[str, str], ...],
-    patterns: tuple[str, ...],
-    path: Path | None,
-    **values: Any,
+    size: int, hint: tuple[tuple[str, str], ...], patterns: tuple[str, ...], path: Path | None, **values: Any
 ) -> Options:
     """Measure access patterns with different numbers of I/O delegates, and write bandwidth curves for arbitration.
 
     The largest number of delegates is started once; each measurement uses as many of them as its point of the curve
     needs. Run it under mpirun; ranks may outnumber processors.
     """
-    asked = _Asked(size, stonewall)
+    asked = _Asked(size)
     hints = dict(hint)
     try:
         for text in patterns:

@@ -123,12 +123,12 @@ def _size(word: str) -> int | None:
         return None
 
 
-def parse(text: str, *, total_bytes: int, stonewall_s: float) -> list[Spec]:
+def parse(text: str, *, total_bytes: int) -> list[Spec]:
     """Return the patterns that a word of the command line names: ``shared,strided,64KiB,256MiB,5s,read``, ``paper``.
 
     Parameters
     ----------
-    total_bytes, stonewall_s : where the text does not say
+    total_bytes : where the text does not say
 
     Raises
     ------
@@ -169,10 +169,10 @@ def parse(text: str, *, total_bytes: int, stonewall_s: float) -> list[Spec]:
                 "strided, write or read, the size of a request, that of all, seconds as in 5s, direct; "
                 f"or {PAPER}"
             )
-    return _made(text, found, total_bytes, stonewall_s)
+    return _made(text, found, total_bytes)
 
 
-def _made(text: str, found: dict[str, Any], total_bytes: int, stonewall_s: float) -> list[Spec]:
+def _made(text: str, found: dict[str, Any], total_bytes: int) -> list[Spec]:
     sizes: list[int] = [found[name] for name in ("the request size", "the total size") if name in found]
     kinds: list[tuple[Layout, Spatiality, int]]
     if "its name" in found:
@@ -195,7 +195,7 @@ def _made(text: str, found: dict[str, Any], total_bytes: int, stonewall_s: float
             total_bytes=total,
             operation=found.get("the operation", "write"),
             direct="direct" in found,
-            stonewall_s=found.get("the stonewall", stonewall_s),
+            stonewall_s=found.get("the stonewall", 0.0),
         )
         for layout, spatiality, request in kinds
     ]
