@@ -64,7 +64,7 @@ def test_all_kernels_are_chosen_but_not_required():
     options = parse("-k", "all", "--preset", "C")
     assert [request.kernel for request in options.kernels] == list(kernels.KERNELS)
     work = plan(options, 4)
-    assert {item.request.kernel for item in work.kernels} == {"nas_btio", "nas_btio_simple"}
+    assert {item.request.kernel for item in work.kernels} == {"nas_btio"}
     assert any(item.what == "vpic" and "no preset 'C'" in item.reason for item in work.absent)
     with pytest.raises(SetupError, match="--kernel vpic: no preset 'C'"):
         plan(parse("-k", "vpic", "--preset", "C"), 4)

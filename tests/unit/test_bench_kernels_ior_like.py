@@ -67,32 +67,6 @@ def test_ior_offsets(name: str, ranks: int, segments: int, block: int, transfer:
                 assert transfers(kernel, phase, rank) == expected
 
 
-def test_ior_random_offsets() -> None:
-    """The transfers of a segment are dealt to the ranks, each segment alike, in an order that is not the file's."""
-    ranks, transfer, slots = 4, 8, 4 * 64
-    kernel = kernels.create(
-        "ior_random", ranks, parameters={"segment_count": 3, "block_size": 64 * transfer, "transfer_size": transfer}
-    )
-    seen = Counter[int]()
-    for rank in range(ranks):
-        own = [offset // transfer for _, offset, _ in transfers(kernel, "write", rank)]
-        seen.update(own)
-        per_segment = np.array(own).reshape(3, -1)
-        assert (per_segment == per_segment[0] + slots * np.arange(3)[:, None]).all()
-        assert sorted(own) != own and 0 < len(own) // 3 < slots
-        assert transfers(kernel, "read", (rank - 1) % ranks) == transfers(kernel, "write", rank)
-    assert seen == Counter(range(3 * slots))
-    other = kernel.replace(random_seed=1)
-    assert transfers(other, "write", 0) != transfers(kernel, "write", 0)
-    own_files = kernels.create(
-        "ior_fpp",
-        2,
-        parameters={"segment_count": 1, "block_size": 64 * transfer, "transfer_size": transfer, "random_offset": True},
-    )
-    orders = [[offset // transfer for _, offset, _ in transfers(own_files, "write", rank)] for rank in range(2)]
-    assert sorted(orders[0]) == sorted(orders[1]) == list(range(64)) and orders[0] != orders[1]
-
-
 @pytest.mark.parametrize(
     ("name", "preset", "ranks", "size_bytes", "files"),
     [
@@ -131,7 +105,6 @@ def test_ior_collective_and_flush() -> None:
         ({"transfer_size": 12, "block_size": 24}, "multiple of 8"),
         ({"transfer_size": 16, "block_size": 24}, "not a multiple of transfer_size"),
         ({"segment_count": 0}, "segment_count must be at least 1"),
-        ({"random_offset": True, "collective": True}, "not available with collective"),
         ({"file_per_process": True, "collective": True}, "of no use"),
     ],
 )
@@ -141,7 +114,7 @@ def test_ior_refuses(parameters: dict[str, object], message: str) -> None:
         kernels.create("ior_shared", 2, parameters=parameters)
 
 
-@pytest.mark.parametrize("name", ["ior_shared", "ior_fpp", "ior_hard", "ior_random"])
+@pytest.mark.parametrize("name", ["ior_shared", "ior_fpp", "ior_hard"])
 def test_ior_scaling(name: str) -> None:
     """Fewer segments first, then smaller blocks of the same transfers."""
     quick = kernels.create(name, 4, preset="quick")
@@ -206,25 +179,18 @@ def test_hacc_particle_and_file() -> None:
 
 
 def test_hacc_order() -> None:
-    """Nine arrays and then the header, which the first rank of a file writes; the restart begins with it."""
+    """Nine arrays and then the header; the restart begins with it."""
     names = ["xx", "yy", "zz", "vx", "vy", "vz", "phi", "pid", "mask"]
 
     def accessed(kernel: Kernel, phase: str, rank: int) -> list[str]:
         steps = kernel.steps(phase, rank, "mpiio")
         return [step.variable.split("/")[0] for step in steps if isinstance(step, Access)]
 
-    own, shared = (kernels.create(name, 3, preset="quick") for name in ("hacc", "hacc_shared"))
+    own = kernels.create("hacc", 3, preset="quick")
     for rank in range(3):
-        header = ["header"] if rank == 0 else []
         assert accessed(own, "checkpoint", rank) == [*names, "header"]
         assert accessed(own, "restart", rank) == ["header", *names]
-        assert accessed(shared, "checkpoint", rank) == names + header
-        assert accessed(shared, "restart", rank) == header + names
     assert sum(isinstance(step, Open) for step in own.steps("restart", 0, "mpiio")) == 2
-    # a rank's block of a shared file: all its arrays, behind the blocks of the ranks before it
-    begin = MIB + 38 * 100_000
-    assert transfers(shared, "restart", 1)[0] == (0, begin, 400_000)
-    assert transfers(shared, "restart", 1)[-1] == (0, begin + 36 * 100_000, 200_000)
     with pytest.raises(ArgumentError, match="header_size must be a multiple of 8"):
         kernels.create("hacc", 1, parameters={"header_size": 20})
 
@@ -270,22 +236,6 @@ def test_s3asim_published_sizes() -> None:
     worker = kernel.worker  # type: ignore[attr-defined]
     workers = {worker(query, fragment) for query in range(3) for fragment in range(128)}
     assert workers == set(range(1, 16))
-
-
-def test_s3asim_collective_writes_the_same() -> None:
-    """One call a query on every rank, together what the individual writes write."""
-    alone, together = (kernels.create(name, 4, preset="quick") for name in ("s3asim", "s3asim_coll"))
-    for rank in range(4):
-        steps = [step for step in together.steps("results", rank, "mpiio") if isinstance(step, Access)]
-        assert [step.variable for step in steps] == [v.name for v in together.files()[0].variables]
-        assert all(step.collective for step in steps)
-        variables = together.files()[0]
-        pieces = [
-            (0, variables.variable(step.variable).offset_bytes + start[1], count[1])
-            for step in steps
-            for start, count in step.slabs
-        ]
-        assert pieces == transfers(alone, "results", rank)
 
 
 @pytest.mark.parametrize("ranks", [1, 4, 6, 7])

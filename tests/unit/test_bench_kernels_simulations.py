@@ -22,10 +22,9 @@ from mpiio_ext.bench.kernels.flash import Flash
 from mpiio_ext.bench.kernels.ipic3d import Ipic3d
 from mpiio_ext.bench.kernels.layout import slab_pieces
 from mpiio_ext.bench.kernels.madbench import Madbench, local_elements
-from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
+from mpiio_ext.bench.kernels.nas_btio import NasBtio
 from mpiio_ext.bench.kernels.program import Access, Barrier, Kernel, Sync, Wait, box_part
 from mpiio_ext.bench.kernels.s3d import S3d
-from mpiio_ext.bench.kernels.shapes import coalesce
 from mpiio_ext.errors import ArgumentError
 from support.launch import python_run
 
@@ -179,20 +178,6 @@ def test_btio_geometry(ranks: int, grid: int) -> None:
         assert second.boxes == (((side, side, side, 5), (2, 2, 2, 0)),) * math.isqrt(ranks)
         cells = accesses(kernel, "timesteps", rank, "pnetcdf")
         assert [a.slabs[0] for a in cells if a.slabs[0][0][0] == 1] == list(second.slabs)
-
-
-def test_btio_simple_moves_rows() -> None:
-    """Type "simple" moves what "full" does, every access one piece of the file."""
-    full = NasBtio.create(4, {"problem_size": 7, "niter": 5})
-    simple = NasBtioSimple.create(4, {"problem_size": 7, "niter": 5})
-    shape = full.files()[0].variables[0].shape
-    for rank in range(4):
-        one = slab_pieces(shape, accesses(full, "timesteps", rank, "mpiio")[0].slabs, 8)
-        rows = [slab_pieces(shape, a.slabs, 8) for a in accesses(simple, "timesteps", rank, "mpiio")]
-        assert all(lengths.size == 1 for _, lengths in rows)
-        assert not any(a.collective for a in accesses(simple, "timesteps", rank, "mpiio"))
-        joined = coalesce(np.concatenate([o for o, _ in rows]), np.concatenate([n for _, n in rows]))
-        assert [part.tolist() for part in joined] == [part.tolist() for part in one]
 
 
 def test_btio_refuses() -> None:

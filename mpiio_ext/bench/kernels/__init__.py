@@ -16,19 +16,19 @@ from mpiio_ext.bench.kernels.coll_perf import CollPerf
 from mpiio_ext.bench.kernels.contiguous import ContiguousSegments
 from mpiio_ext.bench.kernels.e3sm import E3smF, E3smG, E3smI
 from mpiio_ext.bench.kernels.flash import Flash
-from mpiio_ext.bench.kernels.hacc import Hacc, HaccShared
+from mpiio_ext.bench.kernels.hacc import Hacc
 from mpiio_ext.bench.kernels.interleaved import InterleavedBlocks
-from mpiio_ext.bench.kernels.ior import IorFilePerProcess, IorHard, IorRandom, IorShared
+from mpiio_ext.bench.kernels.ior import IorFilePerProcess, IorHard, IorShared
 from mpiio_ext.bench.kernels.ipic3d import Ipic3d
 from mpiio_ext.bench.kernels.lattice4d import Lattice4d
 from mpiio_ext.bench.kernels.madbench import Madbench
 from mpiio_ext.bench.kernels.mpi_io_test import MpiIoTestNToN, MpiIoTestSegmented, MpiIoTestStrided
-from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
+from mpiio_ext.bench.kernels.nas_btio import NasBtio
 from mpiio_ext.bench.kernels.pattern import Pattern, Sizes
 from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Kernel, Program
 from mpiio_ext.bench.kernels.random_pieces import RandomPieces
-from mpiio_ext.bench.kernels.s3asim import S3aSim, S3aSimCollective
+from mpiio_ext.bench.kernels.s3asim import S3aSim
 from mpiio_ext.bench.kernels.s3d import S3d
 from mpiio_ext.bench.kernels.tiles2d import Tiles2D
 from mpiio_ext.bench.kernels.vpic import BdCats, Vpic
@@ -66,7 +66,6 @@ KERNELS: dict[str, type[Kernel]] = {
         IorShared,
         IorFilePerProcess,
         IorHard,
-        IorRandom,
         MpiIoTestStrided,
         MpiIoTestSegmented,
         MpiIoTestNToN,
@@ -74,13 +73,10 @@ KERNELS: dict[str, type[Kernel]] = {
         Vpic,
         BdCats,
         Hacc,
-        HaccShared,
         S3aSim,
-        S3aSimCollective,
         S3d,
         Flash,
         NasBtio,
-        NasBtioSimple,
         Madbench,
         Ipic3d,
         E3smF,

@@ -2,10 +2,9 @@
 
 Source: github.com/glennklockwood/hacc-io (``RestartIO_GLEAN.cxx``); parameters are named as there. A particle has 38
 bytes: xx, yy, zz, vx, vy, vz, phi in single precision, a 64-bit pid and a 16-bit mask. A file begins with a header of
-24 MiB (FILE_HEADER_SIZE_MAX); behind it lies a rank's block, one array after the other, and in a shared file the
-blocks follow each other in the order of the ranks. All calls are independent: nine writes, then the first rank of a
-file writes the header: the "10 large chunks" of Lockwood et al., "TOKIO on ClusterStor". A restart reads the header
-first, in a file per process through an open of its own. (Setting the size of the new file beforehand is left out.)
+24 MiB (FILE_HEADER_SIZE_MAX); behind it lies a rank's block, one array after the other. All calls are independent:
+nine writes, then the header: the "10 large chunks" of Lockwood et al., "TOKIO on ClusterStor". A restart reads the
+header first, through an open of its own. (Setting the size of the new file beforehand is left out.)
 
 Configurations: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Section
 5.1): 100 000 particles, file per process, POSIX; Lockwood et al.: 96 MiB per process on Mira, 1 GiB on Edison,
@@ -42,7 +41,6 @@ class Hacc(Kernel):
     title: ClassVar[str] = "HACC-IO"
     noncontiguous: ClassVar[bool] = False
     interfaces: ClassVar[tuple[str, ...]] = ("posix", "mpiio")
-    shared: ClassVar[bool] = False
     #: The headers of "quick" alone would be its whole volume, so they are smaller.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"numparticles": 100_000, "header_size": 1 << 20},
@@ -71,21 +69,14 @@ class Hacc(Kernel):
         return {"numparticles": max(1, round(self.numparticles * factor)), "header_size": items * _HEADER_ITEM_BYTES}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
-        if self.shared:
-            name = f"{self.key}-Part{0:08d}-of-{1:08d}"
-            return (FileLayout(name=name, variables=self._arrays(range(self.ranks))),)
         return tuple(
-            FileLayout(
-                name=f"{self.key}-Part{rank:08d}-of-{self.ranks:08d}",
-                variables=self._arrays(range(rank, rank + 1)),
-                owner=rank,
-            )
+            FileLayout(name=f"{self.key}-Part{rank:08d}-of-{self.ranks:08d}", variables=self._arrays(rank), owner=rank)
             for rank in range(self.ranks)
         )
 
-    def _arrays(self, ranks: range) -> tuple[Variable, ...]:
-        """Return the contents of a file of these ranks."""
-        particles = [(_array(name, rank), dtype, (self.numparticles,)) for rank in ranks for name, dtype in _FIELDS]
+    def _arrays(self, rank: int) -> tuple[Variable, ...]:
+        """Return the contents of a rank's file."""
+        particles = [(_array(name, rank), dtype, (self.numparticles,)) for name, dtype in _FIELDS]
         return packed_variables(("header", "<i8", (self.header_size // _HEADER_ITEM_BYTES,)), *particles)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
@@ -93,31 +84,19 @@ class Hacc(Kernel):
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface
-        file = 0 if self.shared else rank
-        header = () if self.shared and rank > 0 else (("header", self.header_size // _HEADER_ITEM_BYTES),)
+        header = (("header", self.header_size // _HEADER_ITEM_BYTES),)
         particles = tuple((_array(name, rank), self.numparticles) for name, _ in _FIELDS)
         if phase == "checkpoint":
-            yield Open(file=file, mode="create")
-            yield from _accesses(file, particles + header, write=True)
-            yield Close(file=file)
+            yield Open(file=rank, mode="create")
+            yield from _accesses(rank, particles + header, write=True)
+            yield Close(file=rank)
             return
-        yield Open(file=file, mode="read")
-        yield from _accesses(file, header, write=False)
-        if not self.shared:
-            yield Close(file=file)
-            yield Open(file=file, mode="read")
-        yield from _accesses(file, particles, write=False)
-        yield Close(file=file)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HaccShared(Hacc):
-    """One file for all ranks, hacc-io's default (GLEAN_SINGLE_FILE)."""
-
-    name: ClassVar[str] = "hacc_shared"
-    title: ClassVar[str] = "HACC-IO shared file"
-    interfaces: ClassVar[tuple[str, ...]] = ("mpiio", "posix")
-    shared: ClassVar[bool] = True
+        yield Open(file=rank, mode="read")
+        yield from _accesses(rank, header, write=False)
+        yield Close(file=rank)
+        yield Open(file=rank, mode="read")
+        yield from _accesses(rank, particles, write=False)
+        yield Close(file=rank)
 
 
 def _array(name: str, rank: int) -> str:

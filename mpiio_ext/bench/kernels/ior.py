@@ -3,9 +3,7 @@
 Source: github.com/hpc/ior (``src/ior.c``, ``src/aiori-HDF5.c``, user guide); parameters are named after its options.
 The file is a sequence of `segment_count` segments; a segment holds one block of every rank in turn, in a file per
 process only its own; a block is moved in transfers. So transfer t of segment s of rank r lies at ((s·ranks +
-r)·block_size + t·transfer_size) in a shared file. Through HDF5 each segment is a dataset of 64-bit integers. With
-random offsets the transfers of one segment are dealt to the ranks at random, each rank goes through its own in random
-order, and all segments repeat that.
+r)·block_size + t·transfer_size) in a shared file. Through HDF5 each segment is a dataset of 64-bit integers.
 
 Configurations: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Table 3).
 It does not give the transfer size, so that is IOR's default. Lockwood et al., "TOKIO on ClusterStor" (Table
@@ -14,12 +12,9 @@ It does not give the transfer size, so that is IOR's default. Lockwood et al., "
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import numpy as np
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step, Sync
@@ -32,14 +27,6 @@ _ITEM_BYTES = 8  # IOR_size_t
 _HARD_BYTES = 47_008
 
 
-@functools.lru_cache(maxsize=8)
-def _dealt(seed: int, transfers: int, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Return for each rank the transfers of a segment that it makes, in its order."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    owner = generator.integers(0, ranks, transfers)
-    return tuple(tuple(generator.permutation(np.flatnonzero(owner == rank)).tolist()) for rank in range(ranks))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ior(Kernel):
     """Write: create, all transfers, fsync if requested, close; read: open, all transfers, close.
@@ -50,8 +37,6 @@ class Ior(Kernel):
     block_size, transfer_size : -b and -t, in bytes, multiples of 8; a block is a multiple of a transfer
     file_per_process : -F
     collective : -c
-    random_offset : -z
-    random_seed : of the random offsets
     reorder_tasks : -C: rank r reads what rank r + `task_per_node_offset` wrote
     task_per_node_offset : -Q
     fsync : -e: flush before closing what was written
@@ -64,8 +49,6 @@ class Ior(Kernel):
     transfer_size: int = 256 * _KIB
     file_per_process: bool = False
     collective: bool = False
-    random_offset: bool = False
-    random_seed: int = 0
     reorder_tasks: bool = False
     task_per_node_offset: int = 1
     fsync: bool = False
@@ -78,13 +61,7 @@ class Ior(Kernel):
 
     @property
     def key(self) -> str:  # noqa: D102
-        flags = {
-            "F": self.file_per_process,
-            "c": self.collective,
-            "z": self.random_offset,
-            "C": self.reorder_tasks,
-            "e": self.fsync,
-        }
+        flags = {"F": self.file_per_process, "c": self.collective, "C": self.reorder_tasks, "e": self.fsync}
         sizes = f"s{self.segment_count}-b{self.block_size}-t{self.transfer_size}"
         return "-".join([self.name, sizes, *(flag for flag, given in flags.items() if given)])
 
@@ -98,8 +75,6 @@ class Ior(Kernel):
             raise ArgumentError(
                 f"{self.name}: block_size {self.block_size} is not a multiple of transfer_size {self.transfer_size}"
             )
-        if self.random_offset and self.collective:
-            raise ArgumentError(f"{self.name}: random_offset is not available with collective")
         if self.file_per_process and self.collective:
             raise ArgumentError(f"{self.name}: collective is of no use with file_per_process")
 
@@ -147,18 +122,10 @@ class Ior(Kernel):
             yield Sync(file=file)
         yield Close(file=file)
 
-    def _offsets(self, rank: int) -> Iterator[int]:
-        """Yield the offsets of a rank's transfers in a segment, in bytes, in the order of time."""
-        transfers = self.block_size // self.transfer_size
-        if not self.random_offset:
-            begin = 0 if self.file_per_process else rank * self.block_size
-            yield from range(begin, begin + self.block_size, self.transfer_size)
-        elif self.file_per_process:
-            own = _dealt(self.random_seed + rank, transfers, 1)[0]
-            yield from (transfer * self.transfer_size for transfer in own)
-        else:
-            own = _dealt(self.random_seed, transfers * self.ranks, self.ranks)[rank]
-            yield from (transfer * self.transfer_size for transfer in own)
+    def _offsets(self, rank: int) -> range:
+        """Return the offsets of a rank's transfers in a segment, in bytes, in the order of time."""
+        begin = 0 if self.file_per_process else rank * self.block_size
+        return range(begin, begin + self.block_size, self.transfer_size)
 
 
 def _dataset(segment: int) -> str:
@@ -259,22 +226,4 @@ class IorHard(Ior):
     block_size: int = _HARD_BYTES
     transfer_size: int = _HARD_BYTES
     collective: bool = True
-    reorder_tasks: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IorRandom(Ior):
-    """One file, small transfers at random places; those of a rank are made alone."""
-
-    name: ClassVar[str] = "ior_random"
-    title: ClassVar[str] = "IOR random offsets"
-    interfaces: ClassVar[tuple[str, ...]] = ("posix", "mpiio")
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {"block_size": _MIB},
-        "laptop": {"block_size": 16 * _MIB},
-        "published": {"block_size": 128 * _MIB},
-    }
-
-    transfer_size: int = 4 * _KIB
-    random_offset: bool = True
     reorder_tasks: bool = True

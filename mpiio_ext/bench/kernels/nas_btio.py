@@ -1,17 +1,17 @@
 """NAS BT-IO: the solution of the block-tridiagonal benchmark, appended every few time steps and read back in the end.
 
 Source: P. Wong, R. F. Van der Wijngaart, "NAS Parallel Benchmarks I/O Version 2.4", NAS-03-002, 2003 (BT: make_set.f,
-full_mpiio.f, simple_mpiio.f, setparams.c); for PnetCDF github.com/wkliao/BTIO (pnetcdf_m.f90). The classes C and D
+full_mpiio.f, setparams.c); for PnetCDF github.com/wkliao/BTIO (pnetcdf_m.f90). The classes C and D
 are BT-C and BT-D of Bez et al., Table 3.
 
 The grid has problem_size³ points of five doubles, x fastest, one copy per write; the diagonal multi-partitioning is
 that of the pattern ``btio`` (`mpiio_ext.bench.kernels.btio`). In memory each of a rank's cells lies in an array
 with two ghost points on every side, MAX_CELL_DIM = problem_size / p + 1 points a side without them.
 
-I/O type "full" (`NasBtio`): one collective access per write, with the struct of the p subarrays as file type and in
+I/O type "full": one collective access per write, with the struct of the p subarrays as file type and in
 memory. PnetCDF makes one access per cell and, nonblocking, one wait per write. HDF5 selects all cells of a
-five-dimensional array. I/O type "simple" (`NasBtioSimple`): an independent access for every row of every cell. In both
-the file is written from its beginning to its end, closed, and read back in the same way, as the verification does.
+five-dimensional array. The file is written from its beginning to its end, closed, and read back in the same way, as
+the verification does.
 PnetCDF's original has the writes in an unlimited dimension, which places them as the fixed one does here.
 """
 
@@ -127,25 +127,3 @@ class NasBtio(SquareKernel):
         """Return a cell in memory."""
         side = self.problem_size // self.side + 1 + 2 * _GHOST
         return (side, side, side, _COMPONENTS), (_GHOST, _GHOST, _GHOST, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NasBtioSimple(NasBtio):
-    """I/O type "simple": the same file, row by row, each rank on its own."""
-
-    name: ClassVar[str] = "nas_btio_simple"
-    title: ClassVar[str] = "NAS BT-IO simple"
-    noncontiguous: ClassVar[bool] = False
-    interfaces: ClassVar[tuple[str, ...]] = ("mpiio",)
-
-    def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
-        shape = (self.writes, *(self.problem_size,) * 3, _COMPONENTS)
-        return (FileLayout(name=self.name, variables=packed_variables(("var", "<f8", shape))),)
-
-    def _one(self, slabs: tuple[Slab, ...], *, write: bool, interface: str) -> Iterator[Step]:
-        del interface
-        for (number, z, y, x, _), (_, rows_z, rows_y, points, _) in slabs:
-            for k in range(z, z + rows_z):
-                for j in range(y, y + rows_y):
-                    row = ((number, k, j, x, 0), (1, 1, 1, points, _COMPONENTS))
-                    yield Access(file=0, variable="var", write=write, slabs=(row,), collective=False)

@@ -149,24 +149,5 @@ class S3aSim(Kernel):
             yield Access(file=0, variable=_array(number), write=True, slabs=(slab,), collective=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3aSimCollective(S3aSim):
-    """Worker-writing, collectively: all ranks set a view of their results of a query and write them in one call."""
-
-    name: ClassVar[str] = "s3asim_coll"
-    title: ClassVar[str] = "S3aSim collective"
-    noncontiguous: ClassVar[bool] = True
-    interfaces: ClassVar[tuple[str, ...]] = ("mpiio",)
-
-    def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
-        # a query's array is one step: setting a view is collective, so a rank with one result or none must do so too
-        parts = ((_array(number), "|u1", (1, sum(query.sizes))) for number, query in enumerate(self._results()))
-        return (FileLayout(name=self.key, variables=packed_variables(*parts, steps=True)),)
-
-    def _write(self, number: int, own: tuple[Slab, ...]) -> Iterator[Step]:
-        slabs = tuple(((0, *start), (1, *count)) for start, count in own)
-        yield Access(file=0, variable=_array(number), write=True, slabs=slabs)
-
-
 def _array(query: int) -> str:
     return f"query{query:04d}"
