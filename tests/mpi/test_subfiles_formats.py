@@ -69,7 +69,7 @@ with h5py.File(sys.argv[1]) as file:
 OF_PROGRAM = f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nimport {{}} as program\n"
 OF_PROGRAM = f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nimport {{}} as program\n"
 MPI = "from mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
-MODES = ("blocking", "nonblocking", "buffered", "independent")
+MODES = ("blocking", "nonblocking", "independent")
 #: The program of each file, how it writes and how it reads.
 WRITERS = {
     "hdf5": ("hdf5_datasets", "write(sys.argv[1], comm)", "read(sys.argv[1], comm)"),
@@ -78,7 +78,7 @@ WRITERS = {
     **{
         f"pnetcdf {mode}": (
             "pnetcdf_calls",
-            f"write(sys.argv[1], {mode!r}, 'cdf5', comm)",
+            f"write(sys.argv[1], {mode!r}, comm)",
             f"read(sys.argv[1], {mode!r}, comm)",
         )
         for mode in MODES

@@ -3,8 +3,8 @@
 A file whose accesses are all independent is in PnetCDF's independent data mode from its definition to its close.
 
 Memory with guard cells is handed over as an MPI datatype (PnetCDF's flexible interface). A nonblocking access is
-`iput_vara`, or `iput_varn` where it has several slabs. The classic formats are big-endian; a finished file is read at
-the offsets that its header names.
+`iput_vara`, or `iput_varn` where it has several slabs; another access has one slab. The classic formats are big-endian;
+a finished file is read at the offsets that its header names.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 
 from mpiio_ext.bench.interfaces.base import Interface, OpenFile, RawReader, Reader, Request, Where, tool_difference
 from mpiio_ext.bench.interfaces.memory import pack, unpack
-from mpiio_ext.bench.interfaces.mpiio import memory_type
 from mpiio_ext.bench.kernels.layout import FileLayout
-from mpiio_ext.bench.kernels.program import Open
+from mpiio_ext.bench.kernels.program import Open, box_part
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -38,7 +37,6 @@ class PnetcdfFile(OpenFile):
         super().__init__(where)
         self._file: Any = None
         self._variables: dict[str, Any] = {}
-        self._types: list[Any] = []
         self._unpack: list[tuple[Request, Any]] = []
 
     def open(self) -> None:
@@ -47,7 +45,7 @@ class PnetcdfFile(OpenFile):
 
         where = self.where
         if where.new:
-            self._file = pnetcdf.File.create(where.path, where.comm, info=where.hints, format="cdf5")
+            self._file = pnetcdf.File.create(where.path, where.comm, info=where.hints)
         else:
             self._file = pnetcdf.File.open(where.path, where.comm, info=where.hints, writable=where.mode == "update")
 
@@ -80,27 +78,31 @@ class PnetcdfFile(OpenFile):
         access, variable = request.access, self._variables[request.variable.name]
         if not (access.collective or access.nonblocking or self.where.independent):
             raise ValueError(f"array {request.variable.name}: PnetCDF kernels access collectively or nonblocking")
-        direction = "put" if access.write else "get"
+        starts, counts = request.arranged
         data = request.memory.view(request.variable.dtype)
-        flexible: dict[str, Any] = {}
-        several = access.boxes is not None and len(access.boxes) > 1
-        if several:
+        if len(starts) > 1:
+            self._post_list(request, variable, data)
+            return
+        box = None if access.boxes is None else box_part(access.boxes[0], access.slabs[0][1])
+        file = self._file
+        if access.nonblocking:
+            call = file.iput_vara if access.write else file.iget_vara
+        elif access.collective:
+            call = file.put_vara_all if access.write else file.get_vara_all
+        else:
+            call = file.put_vara if access.write else file.get_vara
+        call(variable, starts[0], counts[0], data, box)
+
+    def _post_list(self, request: Request, variable: Any, data: Any) -> None:
+        """Post an access to several slabs; what lies in boxes is packed."""
+        access = request.access
+        if not access.nonblocking:
+            raise ValueError(f"array {request.variable.name}: PnetCDF kernels access several slabs nonblocking")
+        if access.boxes is not None:
             data = pack(request).copy().view(request.variable.dtype)
             if not access.write:
                 self._unpack.append((request, data))
-        elif access.boxes is not None:
-            kind = memory_type(request.variable, access.boxes, access.slabs)
-            self._types.append(kind)
-            flexible = {"bufcount": 1, "buftype": kind}
-        starts, counts = request.arranged
-        form = "vara" if len(starts) == 1 else "varn"
-        where = (starts[0], counts[0]) if form == "vara" else (starts, counts)
-        name = f"{'i' if access.nonblocking else ''}{direction}_{form}"
-        if access.collective and not access.nonblocking:
-            name += "_all"
-        getattr(self._file, name)(variable, *where, data, **flexible)
-        if not access.nonblocking:
-            self._finish()
+        (self._file.iput_varn if access.write else self._file.iget_varn)(variable, *request.arranged, data)
 
     def _finish(self) -> None:
         for request, data in self._unpack:
@@ -129,9 +131,6 @@ class PnetcdfFile(OpenFile):
                 self._file.close()
         finally:
             self._file = None
-            for kind in self._types:
-                kind.Free()
-            self._types = []
 
 
 def classic_reader(path: Path, layout: FileLayout) -> Reader:

@@ -2,14 +2,13 @@
 
 PnetCDF (Parallel netCDF; J. Li et al., SC 2003, "Parallel netCDF: A High-Performance Scientific I/O Interface") has no
 Python binding that can be installed beside both MPI families, and its aggregated nonblocking calls (W. Liao, K. Gao
-et al.) are reached neither through netCDF4 nor through h5py. This package binds what parallel codes use of it: defining
-a file, collective and independent access of subarrays and of lists of subarrays, nonblocking and buffered requests, and
-the inquiries that a verification needs.
+et al.) are reached neither through netCDF4 nor through h5py. This package binds what the bench uses of it: defining a
+file, collective, independent and nonblocking access of subarrays, nonblocking access of lists of them, and the
+inquiries that a verification needs.
 
 - `library` finds the shared library that belongs to the MPI of this process and loads it, without a compiler: the
   interface consists of integers and pointers, which cffi calls by its ABI mode;
 - `memory` turns NumPy arrays and subarrays into what the C interface takes, and checks them;
-- `access` has the methods that write and read;
 - `file` has the class `File`.
 
 The package can be imported without PnetCDF, and before MPI is initialised; `absent_reason` says whether it can be used.

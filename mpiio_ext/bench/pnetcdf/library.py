@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.bench.pnetcdf import datatypes
 from mpiio_ext.errors import LoadError
 
 _RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux
 
 _MPI_NAME = re.compile(rb"\0(lib(?:mpi|mpich)\.so\.\d+)(?=\0)")
 
-#: PnetCDF's C interface, as far as the bench calls it (pnetcdf.h of 1.12; unchanged in later releases).
+#: PnetCDF's C interface, as far as the bench calls it (pnetcdf.h of 1.12; unchanged in later releases), and the
+#: constructor of memory types, which is found in the MPI library that PnetCDF is linked to.
 _DECLARATIONS = """
 typedef {handle} MPI_Comm;
 typedef {handle} MPI_Info;
@@ -41,59 +41,43 @@ int ncmpi_create(MPI_Comm comm, const char *path, int cmode, MPI_Info info, int 
 int ncmpi_open(MPI_Comm comm, const char *path, int omode, MPI_Info info, int *ncidp);
 int ncmpi_close(int ncid);
 int ncmpi_enddef(int ncid);
-int ncmpi__enddef(int ncid, MPI_Offset h_minfree, MPI_Offset v_align, MPI_Offset v_minfree, MPI_Offset r_align);
 int ncmpi_sync(int ncid);
-int ncmpi_flush(int ncid);
 int ncmpi_begin_indep_data(int ncid);
 int ncmpi_end_indep_data(int ncid);
-int ncmpi_set_fill(int ncid, int fillmode, int *old_modep);
 int ncmpi_def_dim(int ncid, const char *name, MPI_Offset len, int *idp);
 int ncmpi_def_var(int ncid, const char *name, int xtype, int ndims, const int *dimidsp, int *varidp);
-int ncmpi_put_att_text(int ncid, int varid, const char *name, MPI_Offset len, const char *op);
-int ncmpi_get_att_text(int ncid, int varid, const char *name, char *ip);
-int ncmpi_inq_attlen(int ncid, int varid, const char *name, MPI_Offset *lenp);
-int ncmpi_inq_file_info(int ncid, MPI_Info *info_used);
-int ncmpi_inq_format(int ncid, int *formatp);
-int ncmpi_inq_unlimdim(int ncid, int *unlimdimidp);
-int ncmpi_inq_dimid(int ncid, const char *name, int *idp);
-int ncmpi_inq_dimlen(int ncid, int dimid, MPI_Offset *lenp);
 int ncmpi_inq_varid(int ncid, const char *name, int *varidp);
-int ncmpi_inq_vartype(int ncid, int varid, int *xtypep);
 int ncmpi_inq_varndims(int ncid, int varid, int *ndimsp);
-int ncmpi_inq_vardimid(int ncid, int varid, int *dimidsp);
 int ncmpi_inq_varoffset(int ncid, int varid, MPI_Offset *offset);
-int ncmpi_inq_header_size(int ncid, MPI_Offset *size);
-int ncmpi_inq_header_extent(int ncid, MPI_Offset *extent);
-int ncmpi_inq_put_size(int ncid, MPI_Offset *size);
-int ncmpi_inq_nreqs(int ncid, int *nreqs);
-int ncmpi_buffer_attach(int ncid, MPI_Offset bufsize);
-int ncmpi_buffer_detach(int ncid);
-int ncmpi_inq_buffer_usage(int ncid, MPI_Offset *usage);
 int ncmpi_wait(int ncid, int count, int array_of_requests[], int array_of_statuses[]);
 int ncmpi_wait_all(int ncid, int count, int array_of_requests[], int array_of_statuses[]);
-int ncmpi_cancel(int ncid, int num, int *reqs, int *statuses);
+int ncmpi_put_vara(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, const void *buf,
+                   MPI_Offset bufcount, MPI_Datatype buftype);
+int ncmpi_get_vara(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, void *buf,
+                   MPI_Offset bufcount, MPI_Datatype buftype);
+int ncmpi_put_vara_all(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, const void *buf,
+                       MPI_Offset bufcount, MPI_Datatype buftype);
+int ncmpi_get_vara_all(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, void *buf,
+                       MPI_Offset bufcount, MPI_Datatype buftype);
+int ncmpi_iput_vara(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, const void *buf,
+                    MPI_Offset bufcount, MPI_Datatype buftype, int *req);
+int ncmpi_iget_vara(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, void *buf,
+                    MPI_Offset bufcount, MPI_Datatype buftype, int *req);
+int ncmpi_iput_varn(int ncid, int varid, int num, MPI_Offset *const *starts, MPI_Offset *const *counts,
+                    const void *buf, MPI_Offset bufcount, MPI_Datatype buftype, int *req);
+int ncmpi_iget_varn(int ncid, int varid, int num, MPI_Offset *const *starts, MPI_Offset *const *counts, void *buf,
+                    MPI_Offset bufcount, MPI_Datatype buftype, int *req);
+
+int MPI_Type_create_subarray(int dimensions, const int *sizes, const int *subsizes, const int *starts, int order,
+                             MPI_Datatype old, MPI_Datatype *type);
+int MPI_Type_commit(MPI_Datatype *type);
+int MPI_Type_free(MPI_Datatype *type);
 """
 
 
 def declarations(handle: str) -> str:
     """Return the declarations for cffi; ``handle`` is the C type of MPI's handles."""
-    return _DECLARATIONS.replace("{handle}", handle) + _data_calls() + datatypes.DECLARATIONS
-
-
-def _data_calls() -> str:
-    """Return the declarations of the twelve data calls, which follow one pattern."""
-    vara = "int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count"
-    varn = "int ncid, int varid, int num, MPI_Offset *const *starts, MPI_Offset *const *counts"
-    lines = []
-    for kind, place in (("vara", vara), ("varn", varn)):
-        for verb in ("put", "get"):
-            memory = f"{'const ' if verb == 'put' else ''}void *buf, MPI_Offset bufcount, MPI_Datatype buftype"
-            lines += [f"int ncmpi_{verb}_{kind}{end}({place}, {memory});" for end in ("", "_all")]
-            lines += [f"int ncmpi_i{verb}_{kind}({place}, {memory}, int *req);"]
-        lines += [
-            f"int ncmpi_bput_{kind}({place}, const void *buf, MPI_Offset bufcount, MPI_Datatype buftype, int *req);"
-        ]
-    return "\n".join(lines)
+    return _DECLARATIONS.replace("{handle}", handle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

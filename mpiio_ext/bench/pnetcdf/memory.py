@@ -7,7 +7,9 @@ message names the variable.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,6 @@ from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     from cffi import FFI
-    from mpi4py import MPI
 
     from mpiio_ext.bench.pnetcdf.library import Pnetcdf
 
@@ -36,24 +37,17 @@ TYPES: dict[str, tuple[int, str]] = {
     "i8": (10, "LONG_LONG"),
     "u8": (11, "UNSIGNED_LONG_LONG"),
 }
+#: An array in memory of which a part is accessed: its sizes, where the part begins, and the sizes of the part.
+Box = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A variable of an open file.
-
-    Attributes
-    ----------
-    id : its number in the file.
-    name : its name.
-    dtype : NumPy type of its values, in native byte order (the file is big-endian).
-    shape : length of each dimension, None for the unlimited one.
-    """
+    """A variable of an open file: its number there, its name, and how many dimensions it has."""
 
     id: int
     name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int | None, ...]
+    dimensions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,24 +64,6 @@ class Place:
     arguments: tuple[Any, ...]
     elements: int
     keep: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Memory:
-    """The memory of an access.
-
-    Attributes
-    ----------
-    address : cffi pointer to the first byte.
-    count : number of items.
-    datatype : mpi4py's type of an item.
-    data : the array, which must stay alive as long as the address is used.
-    """
-
-    address: Any
-    count: int
-    datatype: MPI.Datatype
-    data: npt.NDArray[Any]
 
 
 def _code(dtype: np.dtype[Any]) -> str:
@@ -124,7 +100,7 @@ def _address(pnetcdf: Pnetcdf, kind: str, array: npt.NDArray[Any]) -> FFI.CData:
 
 def subarray(pnetcdf: Pnetcdf, variable: Variable, start: npt.ArrayLike, count: npt.ArrayLike) -> Place:
     """Return the place of one subarray: ``start`` and ``count`` have one element per dimension of the variable."""
-    shape = (len(variable.shape),)
+    shape = (variable.dimensions,)
     first = _offsets(start, shape, f"{variable.name}: start")
     lengths = _offsets(count, shape, f"{variable.name}: count")
     pointers = (_address(pnetcdf, "MPI_Offset *", first), _address(pnetcdf, "MPI_Offset *", lengths))
@@ -139,81 +115,66 @@ def _rows(pnetcdf: Pnetcdf, table: npt.NDArray[np.int64]) -> tuple[Any, npt.NDAr
     return _address(pnetcdf, "MPI_Offset *const *", rows), rows
 
 
-def subarrays(pnetcdf: Pnetcdf, variable: Variable, starts: npt.ArrayLike, counts: npt.ArrayLike | None) -> Place:
+def subarrays(pnetcdf: Pnetcdf, variable: Variable, starts: npt.ArrayLike, counts: npt.ArrayLike) -> Place:
     """Return the place of a list of n subarrays: ``starts`` and ``counts`` have the shape (n, number of dimensions).
 
-    Without ``counts`` each of them is one value. n may be 0.
+    n may be 0.
     """
-    dimensions = len(variable.shape)
-    number = len(np.asarray(starts))
-    firsts = _offsets(starts, (number, dimensions), f"{variable.name}: starts")
+    shape = (len(np.asarray(starts)), variable.dimensions)
+    firsts = _offsets(starts, shape, f"{variable.name}: starts")
+    lengths = _offsets(counts, shape, f"{variable.name}: counts")
     first_rows, first_memory = _rows(pnetcdf, firsts)
-    if counts is None:
-        null = pnetcdf.ffi.cast("MPI_Offset *const *", 0)
-        return Place(arguments=(number, first_rows, null), elements=number, keep=(firsts, first_memory))
-    lengths = _offsets(counts, (number, dimensions), f"{variable.name}: counts")
     length_rows, length_memory = _rows(pnetcdf, lengths)
     return Place(
-        arguments=(number, first_rows, length_rows),
+        arguments=(shape[0], first_rows, length_rows),
         elements=int(lengths.prod(axis=1).sum()),
         keep=(firsts, first_memory, lengths, length_memory),
     )
 
 
-def _flexible(data: npt.NDArray[Any], bufcount: int, buftype: MPI.Datatype, where: str) -> None:
-    """Check that ``bufcount`` items of a type lie inside an array."""
-    if bufcount == 0:
-        return
-    _, extent = buftype.Get_extent()
-    true_start, true_extent = buftype.Get_true_extent()
-    last = max(0, (bufcount - 1) * extent) + true_start + true_extent
-    first = true_start + min(0, (bufcount - 1) * extent)
-    if first < 0 or last > data.nbytes:
-        raise ArgumentError(
-            f"{where}: {bufcount} items of buftype cover the bytes [{first}, {last}) of an array of {data.nbytes} bytes"
-        )
-
-
+@contextlib.contextmanager
 def memory(
-    pnetcdf: Pnetcdf,
-    variable: Variable,
-    place: Place,
-    data: npt.NDArray[Any],
-    *,
-    bufcount: int | None,
-    buftype: MPI.Datatype | None,
-    changed: bool,
-) -> Memory:
-    """Return the memory arguments of a call.
+    pnetcdf: Pnetcdf, variable: Variable, place: Place, data: npt.NDArray[Any], box: Box | None
+) -> Iterator[tuple[Any, int, Any]]:
+    """Hand out the memory arguments of a call: address, number of items, and the C handle of their type.
+
+    The type of a box is made by the constructor of MPI 2, since PnetCDF takes types apart with MPI_Type_get_envelope:
+    MPI 4 forbids that call for types of large-count constructors, which mpi4py uses. PnetCDF keeps a duplicate of the
+    type as long as it needs one.
 
     Parameters
     ----------
-    pnetcdf : the library.
-    variable, place : where in the file.
-    data : array, contiguous in C order. Without ``buftype`` its size is that of the place.
-    bufcount, buftype : instead of all values of ``data``: that many items (default 1) of a committed MPI type,
-        beginning at the first byte of ``data``.
-    changed : whether the call changes the memory, if only for a while.
+    data : array, contiguous in C order and writable (PnetCDF swaps bytes in place and back).
+    box : the part of `data` that is accessed; None: all of it.
 
     Raises
     ------
     ArgumentError
-        The array does not fit the place, is not contiguous, or is read-only and would be changed.
+        The array does not fit the place, is not contiguous, or is read-only.
     """
     from mpi4py import MPI
 
     where = f"{variable.name}: data"
     if not data.flags.c_contiguous:
         raise ArgumentError(f"{where}: the array is not contiguous in C order")
-    if changed and data.size and not data.flags.writeable:
+    if data.size and not data.flags.writeable:
         raise ArgumentError(f"{where}: the array is read-only, and PnetCDF swaps bytes in place; pass a copy")
-    if buftype is None:
-        if bufcount is not None:
-            raise ArgumentError(f"{where}: bufcount without buftype")
-        if data.size != place.elements:
-            raise ArgumentError(f"{where}: {data.size} values for a place of {place.elements}")
-        bufcount, buftype = data.size, getattr(MPI, TYPES[_code(data.dtype)][1])
-    else:
-        bufcount = 1 if bufcount is None else bufcount
-        _flexible(data, bufcount, buftype, where)
-    return Memory(address=_address(pnetcdf, "void *", data), count=bufcount, datatype=buftype, data=data)
+    element = pnetcdf.ffi.cast("MPI_Datatype", MPI._handleof(getattr(MPI, TYPES[_code(data.dtype)][1])))
+    address = _address(pnetcdf, "void *", data)
+    sizes, starts, subsizes = box or ((data.size,), (0,), (data.size,))
+    if math.prod(subsizes) != place.elements:
+        raise ArgumentError(f"{where}: {math.prod(subsizes)} values for a place of {place.elements}")
+    if math.prod(sizes) != data.size:
+        raise ArgumentError(f"{where}: a box of {math.prod(sizes)} values for an array of {data.size}")
+    if box is None:
+        yield address, data.size, element
+        return
+    kind = pnetcdf.ffi.new("MPI_Datatype *")
+    shape = (len(sizes), list(sizes), list(subsizes), list(starts))
+    if status := pnetcdf.lib.MPI_Type_create_subarray(*shape, MPI.ORDER_C, element, kind):
+        raise MPI.Exception(status)
+    pnetcdf.lib.MPI_Type_commit(kind)
+    try:
+        yield address, 1, kind[0]
+    finally:
+        pnetcdf.lib.MPI_Type_free(kind)
