@@ -66,9 +66,9 @@ def unknown(environment: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name in sorted(filter(looks_ours, environment)):
         if name not in VARIABLES and name != "MPIIO_EXT_SKIP_APT" and not name.startswith("MPIOX_TEST_"):
-            import difflib  # here: every rank of a program would load it
+            from mpiio_ext.common.near import near_names  # here: every rank of a program would load it
 
-            found[name] = next(iter(difflib.get_close_matches(name.upper(), VARIABLES, n=1, cutoff=0.7)), "")
+            found[name] = next(iter(near_names(name, VARIABLES)), "")
     return found
 
 

@@ -7,7 +7,6 @@ The registry is the C library's (``csrc/core/hints``), so a hint exists here exa
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import re
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext._load import check_in_time
+from mpiio_ext.common.near import near_names
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.errors import ArgumentError
 
@@ -236,7 +236,7 @@ def _suggesting(cls: type[_Class]) -> type[_Class]:
     @functools.wraps(init)
     def checked(self: Any, *arguments: Any, **named: Any) -> None:
         for name in named.keys() - set(known):
-            near = difflib.get_close_matches(name, known, n=1)
+            near = near_names(name, known)
             raise TypeError(f"{name} is no hint" + (f"; did you mean {near[0]}?" if near else ""))
         init(self, *arguments, **named)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import difflib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.dimensions import INSTANT, NUMBER, PLAIN, UNKNOWN, Unit
 from mpiio_ext.analytics.query import language, ost
 from mpiio_ext.analytics.query.language import ExpressionError, Literal, Name, Node
+from mpiio_ext.common.near import near_names
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -44,8 +44,7 @@ class _Value:
 
 def unknown_column(name: str, columns: Sequence[str]) -> ExpressionError:
     """Return the error about a column that does not exist, with names that are near."""
-    lower = {each.lower(): each for each in columns}
-    near = [lower[each] for each in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+    near = near_names(name, columns, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(columns)}"
     return ExpressionError(f"there is no column '{name}'; {hint}")
 
@@ -205,7 +204,7 @@ class _Binder:
             return _Value(self.table.count(), NUMBER)
         known = _AGGREGATES if name in _AGGREGATES else _FUNCTIONS
         if name not in known:
-            near = difflib.get_close_matches(name, [*_FUNCTIONS, *_AGGREGATES], n=2)
+            near = near_names(name, [*_FUNCTIONS, *_AGGREGATES], 2)
             hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join([*_FUNCTIONS, *_AGGREGATES])}"
             raise self.error(f"there is no function '{name}'; {hint}")
         if known is _AGGREGATES:

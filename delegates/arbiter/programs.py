@@ -8,9 +8,9 @@ first 64, since names are what jobs say. Curves are made once; of what has none 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
+from mpiio_ext.common.near import near_names
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbitration.curves import Curve
 
@@ -61,6 +61,6 @@ class Programs:
         self._reported.add(program)
         last = "; more of them are not named" if len(self._reported) == _MOST_REPORTED else ""
         names = sorted(self._settings.curves)
-        near = difflib.get_close_matches(program, names, _NAMED, 0.5) or names[:_NAMED]
+        near = near_names(program, names, _NAMED) or names[:_NAMED]
         there = f"; there are {', '.join(near)}" + (" ..." if len(names) > len(near) else "") if names else ""
         self._report(f"program {program}: {why}: its jobs get the default number of I/O nodes{there}{last}")

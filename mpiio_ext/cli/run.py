@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import os
 import re
@@ -17,6 +16,7 @@ import click
 from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import hint_options, program_argument
 from mpiio_ext.common.commands import HELP, Command, warn
+from mpiio_ext.common.near import near_names
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.programs import path_of
 from mpiio_ext.errors import ArgumentError, LoadError
@@ -28,8 +28,6 @@ _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeli
 
 _LEVELS = ("line", "full", "json")
 _OFF = ("0", "false", "no", "off", "disable", "disabled")  # as MPIOX_SWITCH_WORDS has them
-#: So like a level is a word that is one with a letter more, less, in another place, or in capitals.
-_CLOSE = 0.7
 
 
 class _Run(Command):
@@ -86,7 +84,7 @@ def _check_file(name: str) -> str:
 def _check_statistics(name: str) -> str:
     """Return the absolute name of a file that statistics can be appended to."""
     word = "" if {"/", "."} & set(name) else name.partition("=")[0].lower()
-    level = next(iter(difflib.get_close_matches(word, _LEVELS, n=1, cutoff=_CLOSE)), None)
+    level = next(iter(near_names(word, _LEVELS)), None)
     if level is not None:
         raise click.BadParameter(
             f"{name!r} is neither a level (line, full, json) nor a likely file: give `--stats={level}`, and"

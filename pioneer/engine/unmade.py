@@ -7,13 +7,13 @@ Content.   `unmade` gives a line for each kind of thing that is not made, or wou
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow.compute as pc
 
+from mpiio_ext.common.near import near_names
 from mpiio_ext.pioneer.access import parsed
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, engine_number
 from mpiio_ext.pioneer.engine.places import leave_out, without_place
@@ -36,7 +36,7 @@ def _unknown(path: WorkloadPath) -> Iterator[str]:
             yield f"{count:,} {name} ({layer}): the engine does not know it: a replay leaves it out"
             continue
         layers = sorted(other for other, known in CATALOG if known == name)
-        near = difflib.get_close_matches(name, [known for other, known in CATALOG if other == layer], n=1, cutoff=0.75)
+        near = near_names(name, [known for other, known in CATALOG if other == layer])
         hint = f"; it is of the layer {layers[0]}" if layers else f"; {near[0]} is known" if near else ""
         yield f"{count:,} {name} ({layer}) is no operation that is known{hint}: a replay leaves it out"
 
