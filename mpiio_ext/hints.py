@@ -130,6 +130,11 @@ def registry() -> tuple[HintSpec, ...]:
     )
 
 
+def choices(name: str) -> tuple[str, ...]:
+    """Return the words that a hint of the type "choice" allows."""
+    return next(tuple(spec.values.split(" | ")) for spec in registry() if spec.name == name)
+
+
 def check(name: str, value: str) -> None:
     """Check one hint.
 

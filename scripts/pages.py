@@ -3,7 +3,8 @@
 Problem.    Both come from the commands as click has them, which import the compiled part of the package; a source
             distribution is packed without it, and a wheel's is not installed when the wheel is packed.
 Algorithm.  The commands are imported from the checkout, with stand-ins for the compiled modules. The one thing that
-            options of commands take from there, the names of the partition methods, is read from its header.
+            options of commands take from there, the names of the partition methods and the hint that has them, is read
+            from its header.
 Guarantees. FOLDER/man/NAME.1 and FOLDER/help.txt are what `mpiio_ext.cli.manual` makes with the compiled part. A file
             whose text is unchanged is not written.
 """
@@ -33,6 +34,9 @@ def stand_in() -> None:
     compiled = mock.MagicMock()
     compiled.lib.mpiio_ext_partition_count.return_value = len(methods)
     compiled.lib.mpiio_ext_partition_name.side_effect = [name.encode() for name in methods]
+    compiled.lib.mpiio_ext_hint_count.return_value = 1
+    compiled.lib.mpiio_ext_hint_name.return_value = b"mpiox_partition"
+    compiled.lib.mpiio_ext_hint_values.return_value = " | ".join(["auto", *methods]).encode()
     compiled.ffi.string.side_effect = lambda text: text
     sys.modules |= {"mpiio_ext": package, "mpiio_ext._binding": compiled, "mpiio_ext._tools": compiled}
     sys.meta_path.insert(0, importlib.machinery.PathFinder)  # before that of an editable installation

@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 from mpiio_ext.common.near import near_names
 from mpiio_ext.errors import ArgumentError
+from mpiio_ext.hints import choices
 
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
+METHODS = tuple(name for name in choices("mpiox_partition") if name != "auto")
 NAMES = ("native", "native_tuned", "auto", "direct", "delegates", *METHODS)
 DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mpiio_ext.hints import choices
 from mpiio_ext.tune.setting import LEFT_AWAY, Setting
 
 _KIB = 1024
@@ -24,7 +25,6 @@ _MANY_DELEGATES = 8
 _NO_DELEGATES = ("0", "0%", "per_node=0")
 _SHORT = {"read": "rd", "write": "wr"}
 _MANY_RANKS = 16
-_METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 #: 0 lets the extension choose; an MPI library may take it literally.
 _ZERO_CHOOSES = ("cb_nodes", "cb_buffer_size")
 
@@ -59,6 +59,11 @@ _FOR_SPEED = frozenset(
         "start_iodevice",
     )
 )
+
+
+def _methods() -> tuple[str, ...]:
+    """Return the file-domain methods that the library has."""
+    return tuple(name for name in choices("mpiox_partition") if name != "auto")
 
 
 class Draw(Protocol):
@@ -146,7 +151,7 @@ class Space:
         if way == "native":
             hints["mpiox_enable"] = "false"
         else:
-            named = way in _METHODS
+            named = way in _methods()
             hints["mpiox_enable"] = "true"
             hints["mpiox_exchange"] = "direct" if way == "direct" else "two_phase" if named else "auto"
             if way != "direct":
@@ -218,7 +223,7 @@ def _delegates(ranks: int) -> tuple[str, ...]:
 
 
 def _ways(usage: Usage, options: Options) -> tuple[str, ...]:
-    own = ("auto", "direct", *_METHODS) if usage.collective else ("auto",)
+    own = ("auto", "direct", *_methods()) if usage.collective else ("auto",)
     own = (*own, "delegates") if usage.independent else own
     return (*own, "native") if options.native else own
 
