@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import areas_of, miner_of, origin_option, output_options, show, store_options
+from mpiio_ext.analytics.cli_output import (
+    FILE_PATH,
+    areas_of,
+    figure_option,
+    miner_of,
+    origin_option,
+    output_options,
+    show,
+    store_options,
+)
 from mpiio_ext.common.commands import HELP, Command, all_of
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_SVG = click.Path(path_type=Path, dir_okay=False)
-_FIGURE = click.option("--figure", type=_SVG, metavar="FILE.svg", help="Write the figure, too.")
 
 
 def _every_fifth(table: pa.Table) -> pa.Table:
@@ -67,7 +73,7 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
     def command(**given: Any) -> None:
         _run(name, named=named, **given)
 
-    command = store_options(output_options(origin_option(_FIGURE(command))))
+    command = store_options(output_options(origin_option(figure_option(command))))
     made = click.command(name, cls=Command, help=text, context_settings=HELP)(all_of(command, options))
     assert isinstance(made, click.Command)
     return made
@@ -154,12 +160,12 @@ root_causes = _command(
     metavar="DIR",
     help="Results of the bench; instead of a store.",
 )
-@click.option("--setup", type=_SVG, default=None, help="Set-up of a store that holds results.")
+@click.option("--setup", type=FILE_PATH, default=None, help="Set-up of a store that holds results.")
 @click.option("--slower", metavar="METHOD", help="The method in question: why was it slower …")
 @click.option("--faster", metavar="METHOD", help="… than this one?")
 @click.option("--pattern", metavar="NAME", help="Only this pattern or kernel.")
 @output_options
-@_FIGURE
+@figure_option
 def methods(
     results: tuple[Path, ...],
     setup: Path | None,

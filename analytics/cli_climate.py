@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
-from mpiio_ext.analytics.cli_output import print_notes
+from mpiio_ext.analytics.cli_output import FILE_PATH, print_notes
 from mpiio_ext.common.commands import HELP, Command, json_option, output_option, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
@@ -25,7 +25,6 @@ EXIT_REGRESSION = 1
 #: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
 EXIT_FAILED = 3
 _DAY_S = 86400
-_PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
@@ -93,9 +92,11 @@ def _with_status_of_a_defect() -> Iterator[None]:
 
 @click.command("climate", cls=Command, context_settings=HELP)
 @click.argument("tables", nargs=-1, required=True, type=Existing(path_type=Path), metavar="TABLE...")
-@output_option(type=_PATH, metavar="FILE.html", help="Make an HTML page.")
+@output_option(type=FILE_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
-@click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
+@click.option(
+    "--save", type=FILE_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5)."
+)
 @click.option("--motif", metavar="NAME", help="Only motifs whose name contains this.")
 @click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name contains this.")
 @click.option(
@@ -152,7 +153,7 @@ def _with_status_of_a_defect() -> Iterator[None]:
 )
 @click.option(
     "--site",
-    type=_PATH,
+    type=FILE_PATH,
     metavar="FILE",
     help="Facts of the site: its sources' data of the same time are joined with results of the bench.",
 )

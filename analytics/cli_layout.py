@@ -8,12 +8,9 @@ from typing import Any, Literal
 
 import click
 
-from mpiio_ext.analytics.cli_output import miner_of, output_options, setup_option, show, store_options
+from mpiio_ext.analytics.cli_output import figure_option, miner_of, output_options, setup_option, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP, Command
-
-_SETUP = click.Path(path_type=Path, dir_okay=False)
-_FIGURE = click.option("--figure", type=_SETUP, metavar="FILE.svg", help="Write the figure, too.")
 
 
 class _Jobs(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
@@ -60,7 +57,7 @@ _JOBS = click.option(
 @click.option("--anew", is_flag=True, help="Compute the bounds of the subtables again, and write all files.")
 @click.option("--show", "only_show", is_flag=True, help="Print the placement, and write nothing.")
 @output_options
-@_FIGURE
+@figure_option
 def place(
     setup: Path,
     targets: tuple[Path, ...],
@@ -114,7 +111,7 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
 @click.option("--file-system", metavar="NAME", help="LMT's name of the file system; needed where it has several.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Pairs of file and OST to name.")
 @output_options
-@_FIGURE
+@figure_option
 def interference(
     setup: Path,
     anonymous: bool,

@@ -23,60 +23,47 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
     from mpiio_ext.analytics.miner import IOMiner
 
-_PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
+#: A file that an option names.
+FILE_PATH = click.Path(path_type=Path, dir_okay=False)
 
-
-def setup_option(function: Decorated) -> Decorated:
-    """Add ``--setup``."""
-    return all_of(
-        function,
-        [
-            click.option(
-                "--setup",
-                type=_PATH,
-                default=Path("setup.json"),
-                envvar="MPIIO_EXT_SETUP",
-                show_default=True,
-                show_envvar=True,
-                help="The set-up of the store.",
-            )
-        ],
-    )
-
-
-def origin_option(function: Decorated) -> Decorated:
-    """Add ``--logs``: which logs are counted."""
-    return all_of(
-        function,
-        [
-            click.option(
-                "--logs",
-                "origin",
-                type=click.Choice(["darshan", "bench", "library", "all"]),
-                default="darshan",
-                show_default=True,
-                help="Logs to count.",
-            )
-        ],
-    )
+# Options that several subcommands have; each is a decorator.
+setup_option = click.option(
+    "--setup",
+    type=FILE_PATH,
+    default=Path("setup.json"),
+    envvar="MPIIO_EXT_SETUP",
+    show_default=True,
+    show_envvar=True,
+    help="The set-up of the store.",
+)
+origin_option = click.option(
+    "--logs",
+    "origin",
+    type=click.Choice(["darshan", "bench", "library", "all"]),
+    default="darshan",
+    show_default=True,
+    help="Logs to count.",
+)
+anonymous_option = click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
+areas_option = click.option(
+    "--areas",
+    type=FILE_PATH,
+    metavar="FILE",
+    help="JSON object: application or pattern -> science area; implies --anonymous.",
+)
+figure_option = click.option("--figure", type=FILE_PATH, metavar="FILE.svg", help="Write the figure, too.")
+site_option = click.option(
+    "--site", type=FILE_PATH, metavar="FILE", help="Facts of the site: places of sources and file systems, clocks."
+)
+system_option = click.option(
+    "--file-system", metavar="NAME", help="File system of the jobs; default: the one with most of their bytes."
+)
 
 
 def store_options(function: Decorated) -> Decorated:
     """Add ``--setup``, ``--anonymous``, ``--areas``."""
-    return all_of(
-        function,
-        [
-            setup_option,
-            click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
-            click.option(
-                "--areas",
-                type=_PATH,
-                metavar="FILE",
-                help="JSON object: application or pattern -> science area; implies --anonymous.",
-            ),
-        ],
-    )
+    return all_of(function, [setup_option, anonymous_option, areas_option])
 
 
 def output_options(function: Decorated) -> Decorated:
@@ -85,8 +72,8 @@ def output_options(function: Decorated) -> Decorated:
         function,
         [
             json_option(),
-            click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
-            click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
+            click.option("--csv", type=FILE_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
+            click.option("--parquet", type=FILE_PATH, metavar="FILE", help="Write the table as Parquet."),
         ],
     )
 

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
+from mpiio_ext.analytics.cli_output import (
+    FILE_PATH,
+    anonymous_option,
+    areas_of,
+    areas_option,
+    dumps,
+    miner_of,
+    origin_option,
+    save,
+    site_option,
+    store_options,
+    system_option,
+)
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import FAILED, HELP, Command, json_option, output_option, warn
 from mpiio_ext.common.files import cannot_read, missing
@@ -28,12 +40,11 @@ if TYPE_CHECKING:
 
 #: Logs of a job that are named.
 _MOST_NAMED = 3
-_PAGE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("report", cls=Command, context_settings=HELP)
 @store_options
-@output_option(type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
+@output_option(type=FILE_PATH, default=Path("analytics.html"), show_default=True, help="The page.")
 @click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
 @origin_option
 def report(setup: Path, anonymous: bool, areas: Path | None, output: Path, title: str, origin: str) -> None:
@@ -84,7 +95,7 @@ _LOW = click.option(
 @click.argument("job_id", type=int, metavar="JOBID")
 @click.option("--user", type=int, metavar="UID", help="Owner of the job, if several users have one of this ID.")
 @store_options
-@output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
+@output_option(type=FILE_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @_LOW
 def job(
@@ -115,22 +126,20 @@ def job(
 
 @click.command("logs", cls=Command, context_settings=HELP)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan|FOLDER...")
-@output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one job.")
+@output_option(type=FILE_PATH, metavar="FILE.html", help="Make an HTML page; of one job.")
 @json_option()
-@click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
-@click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
-@click.option("--site", type=_PAGE, metavar="FILE", help="Facts of the site: places of sources and file systems.")
+@anonymous_option
+@areas_option
+@site_option
 @click.option(
     "--source",
     "sources",
     multiple=True,
-    type=_PAGE,
+    type=FILE_PATH,
     metavar="FILE",
     help="A file of a monitoring source: states of disks (mmlsdisk); may be repeated.",
 )
-@click.option(
-    "--file-system", metavar="NAME", help="File system of the jobs; default: the one with most of their bytes."
-)
+@system_option
 @click.option("--one-job", is_flag=True, help="The logs are of one job, even if their job IDs differ.")
 @_LOW
 def logs(

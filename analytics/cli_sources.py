@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
+from mpiio_ext.analytics.cli_output import FILE_PATH, dumps, output_options, save, show_table
 from mpiio_ext.common.commands import HELP, Decorated, Group, all_of, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
@@ -239,7 +239,7 @@ def show(
 
 @connector.command(context_settings=HELP)
 @click.argument("file", type=_FILE)
-@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("output", type=FILE_PATH)
 @_reading_options
 def convert(file: Path, output: Path, source: str | None, time_zone: str | None, strict: bool) -> None:
     """Write the contents of a file as JSON, which `show` reads again; compressed if OUTPUT ends in .gz."""
@@ -250,12 +250,12 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
 
 
 @connector.command(context_settings=HELP)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE_PATH)
 @click.option("--from-pytokio", is_flag=True, help="FILE is pytokio's; print it as a site of this package.")
 @click.option(
     "--time-zone", default="UTC", show_default=True, metavar="ZONE", help="With --from-pytokio: of the machine."
 )
-@output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the site there.")
+@output_option(type=FILE_PATH, metavar="FILE", help="Write the site there.")
 @click.option(
     "--schema",
     "print_schema",

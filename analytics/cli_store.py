@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import dumps, miner_of, output_options, show_table, store_options
+from mpiio_ext.analytics.cli_output import FILE_PATH, dumps, miner_of, output_options, show_table, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP, Command
 from mpiio_ext.common.printing import echo
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.miner import IOMiner
     from mpiio_ext.analytics.query.tuples import Tuples
 
-_SETUP = click.Path(path_type=Path, dir_okay=False)
 #: Rows of a query for the terminal: more than it shows, so that it can print that there are more.
 _MOST_ROWS = 1000
 #: Reasons that are printed after a fill; the manifest has all of them.
@@ -49,7 +48,7 @@ def _reasons(logs: pa.Table, *, paths: bool = True) -> list[str]:
 
 
 @click.command("init", cls=Command, context_settings=HELP)
-@click.argument("setup", type=_SETUP)
+@click.argument("setup", type=FILE_PATH)
 @click.argument("start", required=False, metavar="[START]")
 @click.argument("end", required=False, metavar="[END]")
 def init(setup: Path, start: str | None, end: str | None) -> None:

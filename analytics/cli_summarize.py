@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import dumps, miner_of, print_notes, show_table
+from mpiio_ext.analytics.cli_output import (
+    dumps,
+    miner_of,
+    print_notes,
+    setup_option,
+    show_table,
+    site_option,
+    system_option,
+)
 from mpiio_ext.common.commands import HELP, Command, json_option, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text, digits_text
@@ -66,9 +74,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 @click.command(cls=Command, context_settings=HELP)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
-@click.option(
-    "--site", type=_PATH, metavar="FILE", help="Facts of the site: places of sources and file systems, clocks."
-)
+@site_option
 @click.option(
     "--source",
     "files",
@@ -78,9 +84,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
     help="A file of a monitoring source, recognised by its content; may be repeated.",
 )
 @click.option("--time-zone", metavar="ZONE", help="Of times without zone in --source; default: the site's.")
-@click.option(
-    "--file-system", metavar="NAME", help="File system of the jobs; default: the one with most of their bytes."
-)
+@system_option
 @click.option(
     "--edges",
     type=click.Choice(["begin", "touch", "share"]),
@@ -100,15 +104,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
     metavar="TABLE",
     help="Print the rows beside those of a table of a store: darshan_job, darshan_file, runs or slurm.",
 )
-@click.option(
-    "--setup",
-    type=_PATH,
-    default=Path("setup.json"),
-    envvar="MPIIO_EXT_SETUP",
-    show_default=True,
-    show_envvar=True,
-    help="With --join: the set-up of the store.",
-)
+@setup_option
 @click.option(
     "--joined", "joined_file", type=_PATH, metavar="FILE", help="With --join: write them to this file (.csv, .parquet)."
 )

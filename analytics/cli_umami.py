@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
+from mpiio_ext.analytics.cli_output import FILE_PATH
 from mpiio_ext.common.commands import HELP, Command, json_option, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter, Step
     from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.jobs.umami import Umami
-
-_PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 def _columns(metrics: tuple[str, ...]) -> set[str]:
@@ -78,7 +77,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 @click.option(
     "--darshan-log",
     "log",
-    type=_PATH,
+    type=FILE_PATH,
     metavar="FILE",
     help="The job of a Darshan log instead; if it is not in the table, the figure adds it.",
 )
@@ -94,7 +93,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 @click.option("--within", type=Duration(), metavar="TIME", help="Only jobs within this time of it, as 90d.")
 @click.option("--later", is_flag=True, help="Also jobs that began after it.")
 @row_options
-@output_option(type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
+@output_option(type=FILE_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
 @click.option(
     "--theme",
     type=click.Choice(["light", "dark"]),
