@@ -39,11 +39,13 @@ Value = float | Annotated[list[float], Field(min_length=1)] | _Measured
 
 #: Compute nodes of the largest machine that settings can describe.
 MOST_COMPUTE_NODES = 2**31 - 1
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings.
+    """The settings. Limits of numbers hold for what `decode` reads.
 
     Attributes
     ----------
@@ -66,17 +68,17 @@ class Settings:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    io_nodes: int
+    io_nodes: Annotated[int, Field(ge=1, le=MOST_NODES)]
     policy: str = "mckp"
-    lease_s: float = 10.0
-    reserve_s: float = 0.0
+    lease_s: Annotated[float, Field(gt=0)] = 10.0
+    reserve_s: NotNegative = 0.0
     curves: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
-    compute_nodes: int | None = None
-    most: int | None = None
+    weights: Mapping[str, NotNegative] = field(default_factory=dict)
+    compute_nodes: Annotated[int, Field(ge=1, le=MOST_COMPUTE_NODES)] | None = None
+    most: Positive | None = None
     divisible: bool = False
-    user_share: float | None = None
-    jobs_per_user: int = 256
+    user_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    jobs_per_user: Positive = 256
     confidence: float | None = None
     floor: float = 0.0
     migration_cost_s: float = 0.0
@@ -85,23 +87,6 @@ class Settings:
     shared_node: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.io_nodes <= MOST_NODES:
-            raise ArgumentError(f"io_nodes must be 1 to {MOST_NODES}, not {self.io_nodes}")
-        if not self.lease_s > 0:
-            raise ArgumentError(f"lease_s must be above 0, not {self.lease_s}")
-        if not 0 <= self.reserve_s < float("inf"):
-            raise ArgumentError(f"reserve_s must be a finite number >= 0, not {self.reserve_s}")
-        if self.compute_nodes is not None and not 1 <= self.compute_nodes <= MOST_COMPUTE_NODES:
-            raise ArgumentError(f"compute_nodes must be 1 to {MOST_COMPUTE_NODES}, not {self.compute_nodes}")
-        if self.most is not None and self.most < 1:
-            raise ArgumentError(f"most must be 1 or more, not {self.most}")
-        if self.user_share is not None and not 0 < self.user_share <= 1:
-            raise ArgumentError(f"user_share must be above 0 and at most 1, not {self.user_share}")
-        if self.jobs_per_user < 1:
-            raise ArgumentError(f"jobs_per_user must be 1 or more, not {self.jobs_per_user}")
-        for program, weight in self.weights.items():
-            if not 0 <= weight < float("inf"):
-                raise ArgumentError(f"weights: {program}: a finite number >= 0 is expected, not {weight}")
         self.make_policy()
         for program in self.curves:
             try:

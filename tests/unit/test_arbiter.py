@@ -212,8 +212,8 @@ def test_a_pool_of_256(tmp_path: pathlib.Path) -> None:
         arbiter.step()
         given = [node for nodes in mapfile.read(tmp_path).jobs.values() for node in nodes]
         assert len(given) == len(set(given)) == 256
-    with pytest.raises(ArgumentError, match="1 to 576"):
-        Settings(io_nodes=577)
+    with pytest.raises(ArgumentError, match="/io_nodes: 577 is greater than 576"):
+        settings.decode('{"io_nodes": 577}')
 
 
 def test_live_jobs_of_one_kind_stay(tmp_path: pathlib.Path) -> None:

@@ -14,13 +14,14 @@ import pytest
 
 from mpiio_ext.bench.__main__ import main
 from mpiio_ext.bench.options import command
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.delegates.arbiter import settings
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.delegates.arbiter.mapfile import read as read_map
 from mpiio_ext.delegates.arbiter.service import Arbiter
 from mpiio_ext.delegates.arbiter.settings import Settings
-from mpiio_ext.errors import ArgumentError
 from support.announcing import announce
 
 # ---- the bench ------------------------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def test_every_number_of_the_arbiter_is_tried() -> None:
 def _settings(name: str, value: object) -> Settings:
     given: dict[str, object] = {"io_nodes": 8, "policy": OF_POLICY.get(name, "mckp")}
     given["curves"] = {"app": {1: [100.0, 120.0], 2: [180.0, 200.0], 4: [250.0, 260.0]}}
-    return Settings(**(given | {name: value}))  # type: ignore[arg-type]
+    return documents.parse(Settings, given | {name: value})
 
 
 @pytest.mark.parametrize("name", ARBITER)
@@ -143,5 +144,5 @@ def test_a_number_of_the_arbiter(name: str, tmp_path: pathlib.Path) -> None:
         assert any(given.values()) or name in ("lease_s", "compute_nodes")
         assert settings.read(folder) == _settings(name, value)
     for value in beyond:
-        with pytest.raises(ArgumentError, match=name):
+        with pytest.raises(DocumentError, match=name):
             _settings(name, value)
