@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -23,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import apart, cbuild, fuzz, launch, parts, tiers, workers  # noqa: E402
+from support import apart, cbuild, fuzz, launch, marks, parts, workers  # noqa: E402
 from support import expected as texts  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
@@ -45,25 +46,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, also for a run without pyproject.toml; make what all workers share."""
+    """Make what all workers share."""
     if hasattr(config, "workerinput"):
         gc.disable()  # ten thousand tests are collected, and none is garbage
     fuzz.start(config.getoption("--run-slow"))
     cbuild.scratch()
     config.stash[APART] = hasattr(config, "workerinput") and apart.own_shared_memory()
-    config.addinivalue_line("markers", "slow: long; run with --run-slow")
-    config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
-    config.addinivalue_line("markers", "both: run under a second MPI too")
-    config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
     if config.getoption("--durations-files") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
 
 
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
-    """Leave out of the tests of a second MPI, before they are imported, files of which none has the marker of MPI."""
+    """Leave out of the tests of a second MPI, before they are imported, files of which it runs no test."""
     if config.option.markexpr != "both" or collection_path.suffix != ".py":
         return None
-    return "mark.mpi" not in collection_path.read_text(encoding="utf-8") or None
+    return "mark.both" not in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
+    """Mark the tests of a function that its marks name by their parameters."""
+    found = yield
+    if isinstance(found, list):
+        marks.mark_named(found)
+    return found
 
 
 def pytest_collect_directory(path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -112,9 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.xdist_group(workers.group(item, apart=config.stash[APART])))
         if lacking := parts.needed_by(item):
             item.add_marker(pytest.mark.skip(reason=f"the build lacks what -D{lacking}=OFF leaves out"))
-        if tiers.runs_under_both(item):
-            item.add_marker(pytest.mark.both)
-        if ("slow" in item.keywords or tiers.is_nightly(item)) and not config.getoption("--run-slow"):
+        if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
     if hasattr(config, "workerinput"):
         items.sort(key=workers.place)

@@ -110,6 +110,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow_except("spark-applications", "spark-striping", "spark-root-causes")
 @pytest.mark.parametrize("name", list(ANALYSES))
 def test_an_analysis_is_the_same(name: str, duckdb: Source, spark: Source) -> None:
     run = analysis(name)
@@ -119,6 +120,7 @@ def test_an_analysis_is_the_same(name: str, duckdb: Source, spark: Source) -> No
         _same(run(spark, **parameters), expected)
 
 
+@pytest.mark.slow
 def test_methods_are_the_same(duckdb: Source, spark: Source) -> None:
     for parameters in ({}, {"slower": "even", "faster": "group_cyclic"}):
         _same(methods(spark, **parameters), methods(duckdb, **parameters))
@@ -139,6 +141,7 @@ def own() -> Iterator[None]:
     unregister("half")
 
 
+@pytest.mark.slow_except("spark-options1")
 @pytest.mark.usefixtures("own")
 @pytest.mark.parametrize("options", [{}, {"by": "job_id", "low": "1kB/s", "high": "1GB/s"}])
 def test_factors_are_the_same(
@@ -161,6 +164,7 @@ def test_factors_are_the_same(
     assert found.schema == expected.schema and found.to_pylist() == expected.to_pylist()
 
 
+@pytest.mark.slow_with("spark, placed")
 def test_what_a_factor_says_comes_back_from_an_executor(spark: Source) -> None:
     def broken(files: Any) -> Any:
         if len(files):
@@ -176,6 +180,7 @@ def test_what_a_factor_says_comes_back_from_an_executor(spark: Source) -> None:
         unregister("broken")
 
 
+@pytest.mark.slow_with("spark, placed")
 def test_batches_of_spark_stream(spark: Source) -> None:
     """Order, types and values are those of the whole."""
     files = spark.load("darshan_file").project("job_id", "file_id", "osts", "bytes_read").sort("file_id")
@@ -187,6 +192,7 @@ def test_batches_of_spark_stream(spark: Source) -> None:
     assert not list(spark.load("lmt").batches())
 
 
+@pytest.mark.slow
 def test_batches_of_spark_hold_two_partitions(spark: Source) -> None:
     """Tasks run as their partitions are asked for: of twelve, two or three when the first batch is taken."""
     session = spark.engine.session

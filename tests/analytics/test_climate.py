@@ -535,6 +535,7 @@ def test_the_page_has_no_columns_without_values_and_no_negative_zeros(tmp_path: 
         assert absent not in page.text
 
 
+@pytest.mark.slow
 def test_the_published_year_as_a_page(tmp_path: Path) -> None:
     target = tmp_path / "climate.html"
     done = run(edison(), "--published", "-o", target)

@@ -32,6 +32,7 @@ def tables(path: pathlib.Path) -> tuple[pa.Table, pa.Table]:
     return found.tables["darshan_job"], found.tables["darshan_file"]
 
 
+@pytest.mark.slow_with("write-sample-badost")
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("direction", ["read", "write"])
 def test_both_ways_give_the_same_factors(name: str, direction: Any) -> None:

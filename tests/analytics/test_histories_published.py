@@ -123,6 +123,7 @@ def by_the_paper(path: Path) -> Any:
     return table[kept & (table["darshan_total_gibs_posix"] > 1) & ~hacc & ~haswell]
 
 
+@pytest.mark.slow
 def test_the_rows_of_five_file_systems_are_those_of_the_paper_in_one_command(
     tables: list[Path], tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ from support import darshan_rows
 from support.darshan_logs import Job, Log, make_log, place_of, posix
 from support.expected import Expected
 from support.job_logs import written_log
+from support.marks import slow
 from tests.support.html_page import Page
 
 SAMPLES = pathlib.Path(__file__).parent.parent / "samples" / "diagnosis"
@@ -288,11 +289,9 @@ def test_logs_without_an_id_of_their_job_are_jobs_by_themselves(tmp_path: pathli
     ("folder", "name"),
     [
         ("strangers", "collective-one-stripe-496"),
-        ("strangers", "dfs-ior-16"),
+        *slow(("strangers", "dfs-ior-16")),
         ("strangers", "ompio-locks-32-dxt"),
-        ("strangers", "python-imports-3"),
-        ("known_truth", "random_reads-4"),
-        ("known_truth", "one_writer-4"),
+        *slow(("strangers", "python-imports-3"), ("known_truth", "random_reads-4"), ("known_truth", "one_writer-4")),
         ("known_truth", "little_io-4-dxt"),
     ],
 )

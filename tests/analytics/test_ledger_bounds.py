@@ -25,6 +25,7 @@ def _rng(part: int) -> np.random.Generator:
     return np.random.default_rng([int(fuzz.seed()), part])
 
 
+@pytest.mark.slow_with("2", "3")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_bound_excludes_the_truth(part: int) -> None:
     """A tenth of the logs has no shared records, and a hundredth of the programs 64 to 512 ranks."""

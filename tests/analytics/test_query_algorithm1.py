@@ -14,6 +14,7 @@ from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 from mpiio_ext.errors import ArgumentError
 from support import analytics_query
 from support.analytics_query import ENGINES, Store
+from support.marks import slow
 from support.parts import require
 
 require("ibis")
@@ -126,6 +127,7 @@ def test_algorithm_1(miner: Miner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"osts", "write_start", "ost_word_0"} <= set(perf_factors.columns)
 
 
+@pytest.mark.slow_with("spark")
 def test_files_of_any_join(miner: Miner) -> None:
     """The files come out of a join whichever side they were on, and once where log IDs were projected away."""
     files, jobs = miner.load("darshan_file"), miner.load("darshan_job")
@@ -143,7 +145,7 @@ def test_files_of_any_join(miner: Miner) -> None:
         files.project("job_id", "bytes_written").files()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["duckdb", *slow("spark")])
 def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: pathlib.Path) -> None:
     """Run time, application and whether MPI-IO was used reach the factors, each of its own log."""
     store = Store(tmp_path, osts=10)
@@ -196,6 +198,7 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
     assert found(files) == found(jobs.project("job_id", "run_time").join(files, "job_id")) == unknown
 
 
+@pytest.mark.slow_with("spark")
 def test_factors_are_computed_when_they_are_looked_at(miner: Miner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is read before; the plan of the input and the factors are told before and after."""
     read: list[Any] = []

@@ -14,7 +14,8 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import load
 from mpiio_ext.analytics.site import StripeDefault
 from support import analytics_query
-from support.analytics_query import ENGINES, Store
+from support.analytics_query import Store
+from support.marks import slow
 from support.parts import require
 
 require("ibis")
@@ -87,7 +88,7 @@ def expected(rows: list[dict[str, Any]]) -> dict[tuple[int, int], tuple[float | 
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("name", [*ENGINES, "duckdb by joins", "spark by joins"])
+@pytest.mark.parametrize("name", ["duckdb", *slow("spark"), "duckdb by joins", *slow("spark by joins")])
 def test_interference(name: str, lost: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if name.endswith(" by joins"):  # as where the traces are too long for arrays
         name = name.removesuffix(" by joins")
@@ -125,7 +126,7 @@ def test_interference_refuses_what_it_cannot_tell_apart(tmp_path: Any) -> None:
             interference(load(engine, store, "darshan_file"), load(engine, store, "lmt")).rows()
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", ["duckdb", *slow("spark")])
 def test_striping(name: str, tmp_path: Any) -> None:
     store = Store(tmp_path)
     store.add("darshan_file", FILES, osts=80)

@@ -42,6 +42,7 @@ def test_remarks_are_left_out_and_others_stay(monkeypatch: pytest.MonkeyPatch) -
     assert said.getvalue().splitlines() == [*lines[3:5], "Error: A JNI error has occurred \N{REPLACEMENT CHARACTER}"]
 
 
+@pytest.mark.slow
 def test_a_real_start_is_quiet() -> None:
     pytest.importorskip("ibis")
     pytest.importorskip("pyspark")

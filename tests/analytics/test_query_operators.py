@@ -18,7 +18,8 @@ import pytest
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import APPROXIMATE_RANK_ERROR, ExpressionError, Tuples, load, open_engine
 from support import analytics_query
-from support.analytics_query import ENGINES, Store, comparable
+from support.analytics_query import Store, comparable
+from support.marks import slow
 from support.parts import require
 
 require("ibis")
@@ -70,7 +71,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 Loader = Callable[[str], Tuples]
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=["duckdb", *slow("spark")])
 def tuples(request: pytest.FixtureRequest, store: Store) -> Loader:
     engine = analytics_query.engine(request.param)
     return lambda table: load(engine, store, table)
@@ -371,7 +372,7 @@ def test_percentiles(tuples: Loader) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", ["duckdb", *slow("spark")])
 @pytest.mark.parametrize("kind", ["even", "long tail", "ties"])
 def test_approximate_percentiles_keep_their_promise(name: str, kind: str) -> None:
     """The rank of each is off by less than APPROXIMATE_RANK_ERROR of the rows; NULL has no rank."""

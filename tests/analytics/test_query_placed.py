@@ -143,6 +143,7 @@ QUERIES: dict[str, Callable[[Loader], Tuples]] = {
 }
 
 
+@pytest.mark.slow_with("spark-*")
 @pytest.mark.parametrize("name", list(QUERIES))
 @pytest.mark.parametrize("engine", ENGINES)
 def test_placed_tables_give_the_same_rows(engine: str, name: str, setup: Setup, whole: Setup) -> None:

@@ -12,7 +12,8 @@ from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.dimensions import BYTES, INSTANT, NUMBER, PLAIN, RATE, SECONDS, UNKNOWN, Unit
 from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 from support import analytics_query
-from support.analytics_query import ENGINES, Store
+from support.analytics_query import Store
+from support.marks import slow
 from support.parts import require
 
 require("ibis")
@@ -61,7 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return found
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=["duckdb", *slow("spark")])
 def tuples(request: pytest.FixtureRequest, store: Store) -> Loader:
     engine = analytics_query.engine(request.param)
     return lambda table: load(engine, store, table)

@@ -229,6 +229,7 @@ def test_a_file_that_kills_its_reader_costs_itself_alone(
     assert notes[0].damage
 
 
+@pytest.mark.slow
 def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
     """Random bytes of real files: the row is there, with a note or with what could be read."""
     pytest.importorskip("darshan")

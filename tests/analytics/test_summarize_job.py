@@ -322,6 +322,7 @@ def test_damaged_sources_are_named_and_the_rest_goes_on(tmp_path: pathlib.Path) 
         assert name in row["_notes"]
 
 
+@pytest.mark.slow
 def test_no_damage_of_a_source_costs_another(tmp_path: pathlib.Path) -> None:
     """Every sample in turn is cut or has bytes changed: all rows are there, with what other sources say."""
     pytest.importorskip("h5py")

@@ -17,6 +17,7 @@ from differential.state import HOWS
 from differential.variants import DELEGATE_HINTS, delegate_hints, is_native_data, stored_as_several
 from support import fuzz, mounts, pretended_gpu
 from support.launch import OTHER_LAUNCHER, Launch, LostLaunch, launcher
+from support.marks import slow
 from support.pretended_gpu import Driver
 
 #: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
@@ -71,6 +72,7 @@ def test_another_launcher(extension: str, tmp_path: pathlib.Path, monkeypatch: p
     assert (tmp_path / "calls").read_text() == 2 * ".\n"
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.Path) -> None:
     """Some cases of every number of ranks without the reference calls; `test_long` has thousands."""
@@ -81,6 +83,7 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
     check(report, cases)
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("locks", ["server", "token"])
 def test_as_on_other_file_systems(extension: str, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +93,7 @@ def test_as_on_other_file_systems(extension: str, locks: str, monkeypatch: pytes
     check(run.run(seeds, Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True), len(seeds))
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
@@ -97,6 +101,7 @@ def test_beside_native(extension: str) -> None:
     check(run.run(seeds, Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True), len(seeds))
 
 
+@pytest.mark.both_with("mpiox_delegate_mode=thread-*")
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("more", "cases"),
@@ -117,11 +122,12 @@ def test_delegates(extension: str, more: str, cases: int) -> None:
     assert report.stats["delegated_reads"] > 0
 
 
+@pytest.mark.both_with("Driver.CUDA-mpiox_device_buffer=97-*")
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("driver", "hints", "cases"),
     [
-        (Driver.HIP, "mpiox_device_buffer=4194304", fuzz.examples(80)),
+        *slow((Driver.HIP, "mpiox_device_buffer=4194304", fuzz.examples(80))),
         (Driver.CUDA, "mpiox_device_buffer=97", fuzz.examples(80)),
         (Driver.CUDA, f"mpiox_device_buffer=97:{DELEGATE_HINTS}:mpiox_delegate_mode=thread", fuzz.examples(80)),
         pytest.param(Driver.CUDA, "mpiox_device_buffer=97", 5_000, marks=pytest.mark.slow),
@@ -136,7 +142,7 @@ def test_memory_of_a_gpu(extension: str, driver: Driver, hints: str, cases: int)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("count", "unit", "delegates"), [(4, 97, 0), (3, 4096, 2)])
+@pytest.mark.parametrize(("count", "unit", "delegates"), [(4, 97, 0), *slow((3, 4096, 2))])
 def test_subfiles(extension: str, count: int, unit: int, delegates: int) -> None:
     """Files that are stored as several are what the model says: by their format, merged, and through a mount."""
     hints = (("MPIOX_HINTS", delegate_hints(delegates)),) if delegates else ()
@@ -179,6 +185,7 @@ FORMS = """
 """
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_both_forms_reach_the_mpi_library(
     family: str, mpi_python: Callable[..., Launch], script: Callable[[str], pathlib.Path]

@@ -58,6 +58,7 @@ def drawn(seed: int) -> Case:
 
 
 @pytest.mark.mpi
+@pytest.mark.both
 def test_random_views(extension: str) -> None:
     """On one node, between nodes and past delegates."""
     seeds = range(int(fuzz.seed()), int(fuzz.seed()) + fuzz.examples(4 * CASES, least=CASES))

@@ -64,6 +64,8 @@ def check(setting: Setting, histories: int, tmp_path: pathlib.Path, seed: int = 
         assert (pool.counts[name] > 0) == setting.delegates, pool.counts
 
 
+@pytest.mark.both_with("two nodes", "delegates, two nodes")
+@pytest.mark.slow_with("short transfers", "delegates, as*", "delegates, threads,*", "delegates, some opens")
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", SETTINGS)
 def test_bounded(extension: str, tmp_path: pathlib.Path, name: str) -> None:
@@ -87,6 +89,7 @@ def test_random_hints(extension: str, tmp_path: pathlib.Path, number: int) -> No
     check(random_setting(number), OF_EACH, tmp_path, seed=100 + number)
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_a_wrong_library_is_found(extension: str, tmp_path: pathlib.Path) -> None:
     """A history whose model differs from what the ranks do is a failure: the pool does not swallow it."""

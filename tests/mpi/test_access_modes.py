@@ -11,6 +11,7 @@ from support.launch import python_run
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.both
 def test_who_differs(extension: str, tmp_path: pathlib.Path) -> None:
     """The text of the error names its class, in the same words under each MPI, the rank, what differs and the file."""
     script = tmp_path / "program.py"
@@ -50,6 +51,7 @@ if world.rank == 0:
 """
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("how", ["sequential", "not enabled"])
 def test_arguments_that_differ_where_mpi_opens_the_file(extension: str, tmp_path: pathlib.Path, how: str) -> None:
     script = tmp_path / "program.py"

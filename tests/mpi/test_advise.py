@@ -91,6 +91,7 @@ def test_programs_that_cannot_be_advised(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "advised.hints").exists()
 
 
+@pytest.mark.slow
 def test_a_short_budget_says_what_it_takes(tmp_path: pathlib.Path) -> None:
     """After the traced run, of a program whose least part takes too long; the scratch folder is gone all the same."""
     (tmp_path / "data").mkdir()
@@ -101,6 +102,7 @@ def test_a_short_budget_says_what_it_takes(tmp_path: pathlib.Path) -> None:
     assert [item.name for item in (tmp_path / "data").iterdir()] == ["out"]
 
 
+@pytest.mark.slow
 def test_a_short_budget_is_enough_for_a_short_program(tmp_path: pathlib.Path) -> None:
     """A minute, for a program of a second: a result, by ranks that start once."""
     launch = command(tmp_path, "advise", "--budget", "60s", "--json", "--", *btio(tmp_path / "out"))

@@ -16,9 +16,9 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import mpi_run
-from support.tiers import slow
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 PROGRAM = """
 import ctypes, json, pathlib, sys

@@ -16,6 +16,7 @@ require("ibis")
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.slow
 def test_a_run_of_the_bench_is_evaluated_in_its_report(extension, mpi_python, tmp_path):
     (tmp_path / "files").mkdir()
     mpi_python(

@@ -23,8 +23,8 @@ from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.arbiter.mapfile import Map
 from support import strangers
 from support.launch import launcher, mpi_family
+from support.marks import slow
 from support.processes import Job, job
-from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -66,12 +66,13 @@ def wait_until(running: Job, reached: object, what: str) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (3, 1), *slow((1, 0))])
+@pytest.mark.parametrize(("ranks", "per_node"), [*slow((3, 0)), (3, 1), *slow((1, 0))])
 def test_killed_delegates(extension: str, folder: pathlib.Path, ranks: int, per_node: int) -> None:
     """Two of four, one after the other, while ranges move from and to them."""
     kill_delegates(folder, ranks, per_node, lambda _: contextlib.nullcontext())
 
 
+@pytest.mark.slow
 def test_a_flood(extension: str, folder: pathlib.Path) -> None:
     """The same with three nodes, while another user holds all the connections that he can to every port of the job.
 
@@ -165,7 +166,7 @@ def test_killed_ranks(request: pytest.FixtureRequest, extension: str, folder: pa
     assert any(line["remapped_ranges"] for line in found), found
 
 
-@pytest.mark.parametrize("per_node", [0, 1])
+@pytest.mark.parametrize("per_node", [*slow(0), 1])
 def test_old_owners_die(extension: str, folder: pathlib.Path, per_node: int) -> None:
     """A rank that was not told of a move asks a dead delegate: it must find the new owner, and not go to the file."""
     file = folder.parent / "file"

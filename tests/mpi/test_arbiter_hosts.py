@@ -18,6 +18,7 @@ from mpiio_ext.delegates.arbiter import announcements, settings
 from mpiio_ext.delegates.arbiter.service import Arbiter
 from mpiio_ext.delegates.arbiter.settings import Settings
 from support import hosts
+from support.marks import slow
 from support.processes import job
 
 pytestmark = pytest.mark.mpi
@@ -36,7 +37,7 @@ def cluster(family: str, extension: str) -> Iterator[hosts.Cluster]:
         yield found
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", *slow("thread")])
 def test_ranges_move_between_hosts(cluster: hosts.Cluster, mode: str) -> None:
     """One rank and one delegate on each host; the pool and the policy change all the time."""
     folder, file = cluster.folder / f"arbiter_{mode}", cluster.folder / f"file_{mode}"

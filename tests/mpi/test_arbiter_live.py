@@ -21,7 +21,7 @@ from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.mapfile import Map
 from mpiio_ext.delegates.arbiter.settings import Settings
 from support.launch import base_environment, launcher, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -160,6 +160,7 @@ def give_nodes(folder: pathlib.Path, job: subprocess.Popen[str], interval: float
         time.sleep(interval)
 
 
+@pytest.mark.slow
 def test_a_pool_of_256(extension: str, folder: pathlib.Path) -> None:
     """The last of 256 I/O nodes serves like the first: a job has all of them, that one alone, and the last ones."""
     job = start(folder, "file", 1, 4, mode="thread", least=400, delegates=256)
@@ -177,7 +178,8 @@ def test_a_pool_of_256(extension: str, folder: pathlib.Path) -> None:
     assert found["delegates"][255]["moved_in"] > 0 and found["delegates_wrote"] == found["written"], found
 
 
-@pytest.mark.parametrize("ranks", [3, *slow(1)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [3, 1])
 def test_between_nodes(extension: str, folder: pathlib.Path, ranks: int) -> None:
     """Every rank is a node of its own: page ranges move there and back while accesses are on their way."""
     job = start(folder, "file", ranks, 5, mode="thread", least=500, MPIOX_RANKS_PER_NODE="1")
@@ -199,6 +201,7 @@ def test_collected_writes(extension: str, folder: pathlib.Path) -> None:
     assert found["old"] == 0 and found["remapped_ranges"] >= 500, found
 
 
+@pytest.mark.slow
 def test_opened_and_closed_all_the_time(extension: str, folder: pathlib.Path) -> None:
     """Each rank for itself: no page range is left without an owner, no old page with its next one."""
     program = PROGRAM.with_name("delegates_remapped_alone.py")
@@ -247,6 +250,7 @@ def test_no_folder(extension: str, tmp_path: pathlib.Path) -> None:
     assert "nowhere" in launch.stderr and "keeps all its I/O delegates" in launch.stderr, launch.describe()
 
 
+@pytest.mark.both
 def test_world_rank_0_leads_no_file(extension: str, folder: pathlib.Path) -> None:
     """Another process announces the job, and it is gone when the job has ended."""
     program = PROGRAM.with_name("delegates_remapped_others.py")

@@ -12,6 +12,7 @@ from support.launch import base_environment, run_bounded
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.slow
 def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
     """Both follow the arbiter, all their bytes are right, and the page of results that were there shows them."""
     words = [

@@ -13,6 +13,7 @@ from mpiio_ext.delegates.arbiter import settings
 from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.delegates.arbitration.tables import read_forge
 from support.launch import base_environment
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -50,7 +51,7 @@ def mpiio_ext(*words):
 SMALL = ("-H", "mpiox_delegate_page=4k", "-H", "striping_unit=4096", "-H", "mpiox_delegate_cache=2m")
 
 
-@pytest.mark.parametrize(("mode", "ranks", "launched"), [("thread", 3, 3), ("spawn", 2, 2), ("split", 2, 4)])
+@pytest.mark.parametrize(("mode", "ranks", "launched"), [("thread", 3, 3), *slow(("spawn", 2, 2)), ("split", 2, 4)])
 def test_numbers_of_delegates(explore, mode, ranks, launched):
     """Each number is what serves; every byte is compared; files are gone at the end."""
     _, found = explore(
@@ -147,6 +148,7 @@ def test_a_stonewall(explore):
     assert not list(explore.files.iterdir())
 
 
+@pytest.mark.slow
 def test_large_requests_go_past_the_delegates(explore):
     launch, found = explore(2, "--io-nodes", "1", "--pattern", "1MiB,4MiB", "-r", "1", "--delegate-mode", "thread")
     assert found["runs"][0]["bypass_bytes"] > 0 and "went past the delegates" in launch.stdout
@@ -183,6 +185,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_direct_is_direct_in_delegates_too(explore, tmp_path):
     """All numbers past the page cache, or the comparison says nothing: descriptors of a rank and of its delegate."""
     probe = tmp_path / "probe"
@@ -216,9 +219,11 @@ def test_no_delegates_at_all(explore):
     ("arguments", "words"),
     [
         (["--io-nodes", "1", "--pattern", "1MiB,1MiB"], ["raise the total"]),
-        (["--io-nodes", "0", "--pattern", "4k", "--path", "nowhere"], ["nowhere: no such folder"]),
-        (["--pattern", "4k"], ["--io-nodes is missing"]),
-        (["--io-nodes", "0", "--pattern", "4k,0.5q"], ["'0.5q'"]),
+        *slow(
+            (["--io-nodes", "0", "--pattern", "4k", "--path", "nowhere"], ["nowhere: no such folder"]),
+            (["--pattern", "4k"], ["--io-nodes is missing"]),
+            (["--io-nodes", "0", "--pattern", "4k,0.5q"], ["'0.5q'"]),
+        ),
         (["--io-nodes", "2", "--pattern", "4k", "--delegate-mode", "split"], ["leave none"]),
     ],
 )
@@ -231,6 +236,7 @@ def test_wrong_arguments(explore, arguments, words):
     assert not list(explore.files.iterdir())
 
 
+@pytest.mark.slow
 def test_stronger_hints_are_found_out(explore):
     """MPIOX_HINTS takes the delegates away: what would be measured is not what was asked for."""
     launch, found = explore(

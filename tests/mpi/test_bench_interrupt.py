@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.launch import launcher, marked_processes
+from support.marks import slow
 from support.processes import Job, job, words
-from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 LIMIT_S = 240
@@ -98,10 +98,16 @@ def _moments(seeds: range) -> Iterator[tuple[str, float, str]]:
         yield chance.choice(["started", "measuring", "kept"]), round(chance.uniform(0, 5), 3), way
 
 
-FIRST = [("started", 0.0, "Ctrl-C"), ("measuring", 0.07, "SIGTERM"), ("kept", 0.31, "Ctrl-C"), ("kept", 1.3, "kill 0")]
-
-
-@pytest.mark.parametrize(("moment", "delay", "way"), [*FIRST, *slow(*_moments(range(36)))])
+@pytest.mark.both_with("started-*")
+@pytest.mark.parametrize(
+    ("moment", "delay", "way"),
+    [
+        ("started", 0.0, "Ctrl-C"),
+        *slow(("measuring", 0.07, "SIGTERM")),
+        ("kept", 0.31, "Ctrl-C"),
+        *slow(("kept", 1.3, "kill 0"), *_moments(range(36))),
+    ],
+)
 def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, delay: float, way: str) -> None:
     """No process of the launch is left, no file of the bench, and no folder of results without any."""
     data, output = tmp_path / "data", tmp_path / "results"

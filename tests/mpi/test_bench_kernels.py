@@ -10,7 +10,7 @@ import pytest
 from mpiio_ext.bench import kernels
 from support import fuzz
 from support.launch import PROGRAMS, Launch, mpi_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -22,7 +22,7 @@ def run(folder: pathlib.Path, ranks: int, what: str, methods: str, *words: str, 
     return mpi_run([sys.executable, PROGRAM, folder, what, scale, methods, *words], ranks, timeout_s=150)
 
 
-@pytest.mark.parametrize("ranks", [1, 4, *slow(2, 3, 7)])
+@pytest.mark.parametrize("ranks", [1, *slow(4, 2, 3, 7)])
 def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """Every byte right, the files of all methods equal, the extension at work wherever MPI-IO is beneath.
 

@@ -17,7 +17,7 @@ from mpiio_ext.bench.compare.peers import HDF5_PATTERNS, HDF5_PROGRAM
 from mpiio_ext.bench.methods import METHODS
 from support import fuzz, hosts
 from support.launch import base_environment, run_bounded
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -65,7 +65,7 @@ def assert_one_clear_line(launch, status, *words):
         assert f"Exit code:    {status}" in launch.stderr, launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 5, *slow(2, 3, 4)])
+@pytest.mark.parametrize("ranks", [*slow(1), 5, *slow(2, 3, 4)])
 def test_every_pattern_under_every_method(bench, ranks):
     # Methods differ in which bytes are whose, which does not depend on the pattern.
     forced = METHODS if fuzz.all_examples() else ["transpose"]
@@ -119,6 +119,7 @@ def test_hdf5_variants(bench, ranks):
     assert results["environment"]["versions"]["h5py"]
 
 
+@pytest.mark.both
 def test_results_say_everything(bench):
     launch, results = bench(
         2, "--size", "200KiB", "-w", "contiguous", "-m", "native,even", "-r", "2", "-i", "mpiio", figures=True
@@ -150,6 +151,7 @@ def test_results_say_everything(bench):
     assert "\x1b" not in launch.stdout + launch.stderr, "no colours and no progress without a terminal"
 
 
+@pytest.mark.slow
 def test_native_size_is_marked(bench):
     launch, results = bench(
         2, "--size", "1MiB", "--native-size", "300KiB", "-w", "interleaved", "-b", "64", "-r", "1", "-m", "native,even"
@@ -173,6 +175,7 @@ def test_budget_ends_the_repetitions(bench):
     assert "not run: 2 of 3 repetitions" in launch.stdout
 
 
+@pytest.mark.slow
 def test_default_output_folder(extension, mpi_python, tmp_path):
     mpi_python([*BENCH, "--quick", "--size", "100KiB", "-w", "contiguous", "-r", "1"], 2, cwd=tmp_path)
     (folder,) = (tmp_path / "bench-results").iterdir()
@@ -187,15 +190,17 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
     [
         (["--size", "huge"], ["--size", "not a size"]),
         (["-w", "nothing"], ["--workload", "unknown name"]),
-        (["-m", "evn"], ["--method", "did you mean 'even'"]),
-        (["--bad-option"], ["No such option"]),
-        (["--path", "/nonexistent/folder"], ["/nonexistent/folder", "no such folder"]),
-        (["--path", "/proc"], ["/proc", "cannot write there"]),
-        (["--path", "/dev/null"], ["/dev/null", "not a folder"]),
-        (["--output", "/proc/results"], ["--output", "cannot write there"]),
-        (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
-        (["--size", "10B"], ["--size", "too few"]),
-        (["-H", "cb_nodes=x"], ["--hint", "bad value"]),
+        *slow(
+            (["-m", "evn"], ["--method", "did you mean 'even'"]),
+            (["--bad-option"], ["No such option"]),
+            (["--path", "/nonexistent/folder"], ["/nonexistent/folder", "no such folder"]),
+            (["--path", "/proc"], ["/proc", "cannot write there"]),
+            (["--path", "/dev/null"], ["/dev/null", "not a folder"]),
+            (["--output", "/proc/results"], ["--output", "cannot write there"]),
+            (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
+            (["--size", "10B"], ["--size", "too few"]),
+            (["-H", "cb_nodes=x"], ["--hint", "bad value"]),
+        ),
         (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext: "]),
     ],
 )
@@ -312,7 +317,7 @@ def test_wrong_read_is_named(bench, script):
     )
 
 
-@pytest.mark.parametrize("ranks", [3, 5])
+@pytest.mark.parametrize("ranks", [3, *slow(5)])
 def test_error_of_one_rank_ends_all(bench, script, ranks):
     program = script(spoiled("error"))
     workload = "contiguous" if ranks == 3 else "btio"
@@ -363,7 +368,7 @@ def test_benchmark_accesses(benchmark, access):
         ] * 2
 
 
-@pytest.mark.parametrize("calls", ["whole", "small"])
+@pytest.mark.parametrize("calls", ["whole", *slow("small")])
 def test_benchmark_independent_calls(benchmark, calls):
     """One call a rank or one a piece, through the library and past it: the same bytes, and the close is in the sum."""
     common = ["--block", 24, "--bytes", 72_000, "--access", "independent", "--calls", calls]
@@ -378,6 +383,7 @@ def test_benchmark_independent_calls(benchmark, calls):
     assert ("--calls small goes with independent" in launch.stderr) == (calls == "small")
 
 
+@pytest.mark.both
 def test_benchmark_memory(benchmark):
     """The claim at small scale: the same at 300 pieces and at 3 million, at most the collective buffers and 2 MiB."""
     growth = []

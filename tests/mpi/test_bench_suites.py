@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.launch import base_environment, launcher, run_bounded
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -88,6 +89,7 @@ def assert_one_clear_line(launch, status, *words):
 # ---- kernels ----
 
 
+@pytest.mark.both
 def test_patterns_and_kernels_in_one_run(bench, tmp_path):
     launch = bench(
         3, "-w", "contiguous", "-s", "100KiB", "-k", "vpic,bdcats", "-P", "particles=1", "--output", "o", check=False
@@ -200,6 +202,7 @@ def test_suite_is_archived_with_everything(bench, small, tmp_path):
     assert not list(bench.files.iterdir())
 
 
+@pytest.mark.slow
 def test_second_suite_ends_at_once(bench, small, tmp_path):
     archive = tmp_path / "kept"
     archive.mkdir()
@@ -283,7 +286,7 @@ def get_config():
 """
 
 
-@pytest.mark.parametrize("kind", ["serial", "missing"])
+@pytest.mark.parametrize("kind", ["serial", *slow("missing")])
 def test_h5py_that_cannot_be_used(bench, tmp_path, kind):
     fake = tmp_path / "fake" / "h5py"
     fake.mkdir(parents=True)
@@ -335,8 +338,7 @@ OWNERS = "even+cb_nodes=4+mpiox_io_rank=owner+striping_unit=4096"
     "interface, method, rule",
     [
         ("mpiio", "auto", "op=write,errno=ENOSPC,times=1"),
-        ("mpiio", OWNERS, "op=write,rank=2,errno=ENOSPC"),
-        ("pnetcdf", "auto", "op=write,errno=ENOSPC,after=1"),
+        *slow(("mpiio", OWNERS, "op=write,rank=2,errno=ENOSPC"), ("pnetcdf", "auto", "op=write,errno=ENOSPC,after=1")),
     ],
 )
 def test_no_space_in_the_middle(bench, tmp_path, interface, method, rule):

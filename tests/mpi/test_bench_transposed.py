@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.cases import Case, Cases
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -84,7 +85,7 @@ CASES = {f"geometries {ranks}": Case(text=GEOMETRIES, ranks=ranks) for ranks in 
 CASES["refused"] = Case(text=REFUSED, ranks=2, arguments=())
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 6])
+@pytest.mark.parametrize("ranks", [1, *slow(2, 4), 6])
 def test_every_grid(cases: Cases, ranks: int) -> None:
     assert "verified" in cases.result(f"geometries {ranks}").stdout[0]
 

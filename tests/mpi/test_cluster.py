@@ -26,6 +26,7 @@ from differential import run
 from differential.arms import Setting
 from support import hosts
 from support.launch import LaunchError, base_environment, json_lines, marked_processes, run_bounded
+from support.marks import slow
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -121,9 +122,15 @@ def check_both(cluster: hosts.Cluster, each: int, level: str = "multiple", excha
     check_bytes(cluster.folder, each * cluster.count)
 
 
+@pytest.mark.both_with("2-multiple-two_phase")
 @pytest.mark.parametrize(
     ("each", "level", "exchange"),
-    [(1, "multiple", "two_phase"), (2, "multiple", "two_phase"), (2, "single", "two_phase"), (2, "multiple", "auto")],
+    [
+        *slow((1, "multiple", "two_phase")),
+        (2, "multiple", "two_phase"),
+        *slow((2, "single", "two_phase")),
+        (2, "multiple", "auto"),
+    ],
 )
 def test_two_hosts(bring: Bring, each: int, level: str, exchange: str) -> None:
     """The same bytes as by the MPI library alone, by messages between the hosts."""
@@ -162,7 +169,7 @@ def await_turns(running: Job, count: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("victims", [1, 2])
+@pytest.mark.parametrize("victims", [1, *slow(2)])
 def test_killed_ranks_of_a_host(bring: Bring, tmp_path: pathlib.Path, victims: int) -> None:
     """One or all ranks of a host are killed amid collectives: the launcher ends the job, and nothing is left."""
     cluster = bring(2)

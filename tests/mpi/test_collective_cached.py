@@ -8,13 +8,14 @@ import pathlib
 import pytest
 
 from support.launch import PROGRAMS, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 RANKS = 3
 HINTS = "mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=512k"
 
 
+@pytest.mark.both_with("1-thread-")
 @pytest.mark.parametrize(
     ("per_node", "mode", "more"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from support.cases import Case, Cases
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 # Every rank writes blocks of its own letter in turn; then the file may hold these letters and what was there before.
 FAILED_NODE = """

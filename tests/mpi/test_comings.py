@@ -12,12 +12,12 @@ import pytest
 from support.cbuild import mpi_program
 from support.launch import Launch, json_lines, mpi_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 RANKS = 5
 #: Ranks of a node, arguments.
 RUNS = [
-    pytest.param(1, (), id="1 a node"),
+    pytest.param(1, (), id="1 a node", marks=pytest.mark.slow),
     pytest.param(2, ("multiple",), id="2 a node, multiple"),
     pytest.param(3, (), id="3 a node", marks=pytest.mark.slow),
     pytest.param(1, ("multiple",), id="1 a node, multiple", marks=pytest.mark.slow),
@@ -35,6 +35,7 @@ def failed(launch: Launch) -> set[str]:
     return {line.split("FAILED ")[1].split(" (")[0] for line in lines if line.startswith("FAILED ")}
 
 
+@pytest.mark.slow
 def test_native(family: str, tmp_path: pathlib.Path) -> None:
     launch = mpi_run([mpi_program("comings"), tmp_path / "file"], RANKS, timeout_s=60, check=False)
     assert not failed(launch), launch.describe()

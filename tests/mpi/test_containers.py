@@ -24,8 +24,8 @@ import pytest
 from support import subfiles
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, json_lines, launcher, library_path, run_bounded
+from support.marks import slow
 from support.processes import shared_memory
-from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -213,6 +213,9 @@ def test_other_numbers_of_ranks(extension: str, folder: pathlib.Path, name: str,
     check(folder, name, "collective", ranks)
 
 
+@pytest.mark.slow_except(
+    "none-*", "*-spawn", "nothing in common-*", "no random numbers-*", "few descriptors-*", "file size-*"
+)
 @pytest.mark.parametrize("mode", ["thread", "spawn", *slow("split")])
 @pytest.mark.parametrize("name", LIMITS)
 def test_delegates(extension: str, folder: pathlib.Path, name: str, mode: str) -> None:
@@ -220,6 +223,7 @@ def test_delegates(extension: str, folder: pathlib.Path, name: str, mode: str) -
     check(folder, name, mode, 3)
 
 
+@pytest.mark.slow_with("nofile=1", "nofile=2", "nofile=6", "as=3145728", "as=8388608", "as=50331648")
 @pytest.mark.parametrize(
     "words",
     [
@@ -245,6 +249,7 @@ def test_an_error_only_where_the_mpi_library_has_one(
         assert len(ours.reasons) <= 1  # it may lack the descriptor for the line
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("mode", MODES)
 def test_a_file_beyond_the_largest_size(extension: str, folder: pathlib.Path, mode: str) -> None:
     """Writes beyond ulimit -f, the signal ignored: an error, no wrong byte, and no delegate that dies of the signal."""

@@ -9,7 +9,7 @@ import pytest
 from support.cbuild import mpi_program
 from support.launch import mpi_run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.usefixtures("extension")]
 RECORDS, RECORD_BYTES, SEED = 3000, 100, 5
 
 
@@ -19,6 +19,7 @@ def byte_at(position: int) -> int:
     return 1 + (mixed >> 40) % 255
 
 
+@pytest.mark.slow_with("1-1-spawn", "3-2-thread")
 @pytest.mark.parametrize("mode", ["thread", "process", "spawn"])
 @pytest.mark.parametrize(("ranks", "delegates"), [(1, 1), (3, 2)])
 def test_nothing_acknowledged_is_lost(tmp_path: pathlib.Path, mode: str, ranks: int, delegates: int) -> None:

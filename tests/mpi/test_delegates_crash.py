@@ -183,12 +183,14 @@ def check_all(folder: pathlib.Path, several: list[Death]) -> None:
     pytest.fail(f"too few delegates were killed while ranks went on: {seen}")
 
 
+@pytest.mark.slow_with("memory")
 @pytest.mark.parametrize("level", LEVELS)
 def test_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
     """Three moments of each level of acknowledgement."""
     check_all(tmp_path, deaths(level, QUICK, 1))
 
 
+@pytest.mark.slow
 def test_killed_delegates_with_a_scheduler(extension: str, tmp_path: pathlib.Path) -> None:
     """Requests that wait in a queue, and frames that are given out by weight, die with the delegate."""
     check_all(tmp_path, deaths("memory", QUICK, 3, "wfq"))
@@ -228,6 +230,7 @@ assert size == end == 8192 * comm.size, (size, end)
 """
 
 
+@pytest.mark.both_with("1")
 @pytest.mark.parametrize("victim", [0, 1])
 def test_the_end_of_the_file_waits_for_a_rescue(extension: str, tmp_path: pathlib.Path, victim: int) -> None:
     """Bytes of a delegate on another node that is dead, and not yet in the file, count; what is appended is behind."""

@@ -24,7 +24,7 @@ from support.cbuild import mpi_program
 from support.launch import ROOT, launcher, preload_environment
 from support.processes import job
 
-pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.usefixtures("extension")]
 RANKS, LIMIT_S, GRACE_S = 3, 120.0, 60.0
 BYTES = 3000 * 8 * RANKS
 #: The seed with which each file was closed last.

@@ -15,7 +15,7 @@ import pytest
 
 from support import cbuild
 from support.launch import PROGRAMS, mpi_run, preload_environment
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -42,8 +42,9 @@ print(comm.gather(done) or "", end="", flush=True)
 """
 
 
-@pytest.mark.parametrize("more", [0, 1, *slow(3)], ids=lambda more: f"{more + 1} times")
-@pytest.mark.parametrize("at", [1, 4, 5, 7, 9, *slow(2, 3, 6, 8, 10)])
+@pytest.mark.both_with("1-1 times", "5-1 times")
+@pytest.mark.parametrize("more", [0, *slow(1, 3)], ids=lambda more: f"{more + 1} times")
+@pytest.mark.parametrize("at", [1, *slow(4), 5, 7, 9, *slow(2, 3, 6, 8, 10)])
 def test_two_folders_are_exchanged(family: str, tmp_path: pathlib.Path, at: int, more: int) -> None:
     """It has its name in one of the folders, with all bytes; where MPICH refuses it on every rank, nothing is left."""
     preload = cbuild.compile_c(

@@ -14,7 +14,7 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import PROGRAMS, Launch, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 MODES = ("spawn", "thread")
@@ -35,7 +35,7 @@ def run(
 
 
 @pytest.mark.parametrize(
-    ("delegates", "servers", "owners"), [(3, 4, 2), (4, 4, 4), (5, 2, 4), (2, 7, 1), (3, 6, 3), (5, 1, 5)]
+    ("delegates", "servers", "owners"), [(3, 4, 2), *slow((4, 4, 4)), (5, 2, 4), *slow((2, 7, 1), (3, 6, 3), (5, 1, 5))]
 )
 def test_owners_suit_the_servers(
     extension: str, tmp_path: pathlib.Path, delegates: int, servers: int, owners: int
@@ -56,6 +56,7 @@ def test_every_delegate_owns_pages_of_a_local_file(tmp_path: pathlib.Path) -> No
 # ---- balance ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_with("3-0-spawn", "4-2-thread")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (4, 2), *slow((1, 0))])
 def test_a_busy_delegate_gives_ranges_away(tmp_path: pathlib.Path, ranks: int, per_node: int, mode: str) -> None:
@@ -69,6 +70,7 @@ def test_a_busy_delegate_gives_ranges_away(tmp_path: pathlib.Path, ranks: int, p
         assert all(written > 0 for written in seen[0]["written"]), seen
 
 
+@pytest.mark.slow_except("4-2-spawn")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "per_node"), [(4, 2), (5, 1)])
 def test_collected_writes_follow_their_pages(tmp_path: pathlib.Path, ranks: int, per_node: int, mode: str) -> None:
@@ -89,6 +91,7 @@ def check_refused(seen: list[Any], launch: Launch, words: tuple[str, ...]) -> No
         assert word in seen[0]["Sync"] + launch.stderr, launch.describe()
 
 
+@pytest.mark.slow_with("*-ENOSPC-NO_SPACE-thread", "*-EIO-IO-spawn")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("error", "name"), [("ENOSPC", "NO_SPACE"), ("EIO", "IO")])
 @pytest.mark.parametrize("ranks", [3, *slow(1, 5)])
@@ -101,6 +104,8 @@ def test_errors_while_flushing(tmp_path: pathlib.Path, ranks: int, error: str, n
     assert all(rank["Close"] != "fine" for rank in seen), launch.describe()  # what was written after the sync
 
 
+@pytest.mark.both
+@pytest.mark.slow_with("thread")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None:
     """It is not reported again by the close, and what is written after it arrives.
@@ -120,6 +125,7 @@ def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None
     assert [rank["Close"] for rank in seen] == ["fine"] * 3, launch.describe()
 
 
+@pytest.mark.slow_except("3-0-memory-thread", "3-0-replica-spawn", "2-1-disk-thread")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("ack", ["memory", "replica", "disk"])
 @pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1), *slow((1, 0))])
@@ -143,7 +149,7 @@ def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_
     assert len({rank["sync"] for rank in seen}) == 1, launch.describe()
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1)])
+@pytest.mark.parametrize(("ranks", "per_node"), [*slow((3, 0)), (2, 1)])
 def test_a_call_in_between_does_not_keep_it_to_itself(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """What a call finds lost it tells to all ranks; when it has another answer, or one rank called, the sync does."""
     fault = "op=write,path=*/file*,errno=ENOSPC"
@@ -163,7 +169,7 @@ def test_a_call_in_between_does_not_keep_it_to_itself(tmp_path: pathlib.Path, ra
         assert rank["wrong size"][0] not in {"fine", lost} and rank["wrong size"][1:] == once, launch.describe()
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1), *slow((1, 0))])
+@pytest.mark.parametrize(("ranks", "per_node"), [*slow((3, 0)), (2, 1), *slow((1, 0))])
 def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """In mode thread, where the limit of the ranks is the delegates'."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}"
@@ -185,6 +191,7 @@ def test_a_limit_of_the_rank_alone(tmp_path: pathlib.Path, ranks: int, per_node:
     assert {rank["stored"] for rank in seen} == {14 * 4096}, launch.describe()
 
 
+@pytest.mark.slow_except("3-2-spawn")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "delegates"), [(3, 2), (2, 3), *slow((1, 2))])
 def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegates: int, mode: str) -> None:
@@ -202,6 +209,7 @@ def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegat
     assert set(map(int, said)) <= {page * 4096 for page in range(0, 24, 2)}, launch.describe()
 
 
+@pytest.mark.slow_with("*-thread")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_errors_of_closing_are_told(tmp_path: pathlib.Path, ranks: int, mode: str) -> None:
@@ -215,6 +223,7 @@ def test_errors_of_closing_are_told(tmp_path: pathlib.Path, ranks: int, mode: st
 # ---- settings --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_with("thread")
 @pytest.mark.parametrize("mode", MODES)
 def test_settings_that_come_too_late(tmp_path: pathlib.Path, mode: str) -> None:
     """A job has one group of delegates: another file's wishes are said to be ignored, and info has what is in force."""
@@ -274,6 +283,7 @@ def test_settings_in_force_are_none_that_come_too_late(tmp_path: pathlib.Path) -
 DISK_KIB = 128
 
 
+@pytest.mark.slow_with("thread")
 @pytest.mark.parametrize("mode", MODES)
 def test_caches_on_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, mode: str) -> None:
     """Of three delegates in turn: a folder that holds the cache, one that has no room for it, one that is not there."""
@@ -350,8 +360,8 @@ def test_a_full_disk_and_a_lost_cache(
     assert all((" more up to byte" in rank["second"]) for rank in seen), launch.describe()
 
 
-@pytest.mark.parametrize("per_node", [0, 1])
-@pytest.mark.parametrize("level", ["memory", "replica"])
+@pytest.mark.parametrize("per_node", [*slow(0), 1])
+@pytest.mark.parametrize("level", [*slow("memory"), "replica"])
 def test_a_full_disk_and_a_killed_delegate(small_disk: pathlib.Path, level: str, per_node: int) -> None:
     """What it had cannot be written, and neither can the copies of that: the sync says so, at every level."""
     hints = (
@@ -363,6 +373,7 @@ def test_a_full_disk_and_a_killed_delegate(small_disk: pathlib.Path, level: str,
     assert {rank["sync"] for rank in seen} == {"MPI_ERR_NO_SPACE"}, launch.describe()
 
 
+@pytest.mark.slow_with("thread")
 @pytest.mark.parametrize("mode", MODES)
 def test_full_disk(small_disk: pathlib.Path, mode: str) -> None:
     """A real one."""

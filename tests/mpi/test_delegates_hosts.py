@@ -23,6 +23,7 @@ import pytest
 from support import hosts, strangers
 from support.cbuild import failed_checks, mpi_program
 from support.launch import mpi_family
+from support.marks import slow
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -76,6 +77,7 @@ def use_everything(
 # ---- access ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_with("1-thread", "2-spawn")
 @pytest.mark.parametrize("mode", ["spawn", "thread"])
 @pytest.mark.parametrize("each", [1, 2])
 def test_access(cluster: hosts.Cluster, mode: str, each: int) -> None:
@@ -218,7 +220,7 @@ def crash(cluster: hosts.Cluster, run: Run, at: float, *, host: bool, options: S
     return text
 
 
-@pytest.mark.parametrize("level", ["memory", "replica", "disk"])
+@pytest.mark.parametrize("level", ["memory", *slow("replica"), "disk"])
 def test_killed_delegate(cluster: hosts.Cluster, level: str) -> None:
     """A delegate is killed while ranks of other hosts write: no byte is lost, at any level."""
     run = Run(level=level, records=300 if level == "disk" else 1200)
@@ -239,7 +241,7 @@ def third_host(cluster: hosts.Cluster) -> Iterator[None]:
         cluster.bring_back(3)
 
 
-@pytest.mark.parametrize("level", ["replica", "disk"])
+@pytest.mark.parametrize("level", ["replica", *slow("disk")])
 def test_host_vanishes(cluster: hosts.Cluster, third_host: None, level: str) -> None:
     """The host of a delegate vanishes: what was acknowledged is there."""
     run = Run(level=level, records=300 if level == "disk" else 1200)
@@ -247,6 +249,7 @@ def test_host_vanishes(cluster: hosts.Cluster, third_host: None, level: str) -> 
     assert not failed_checks(text, CRASH_CHECKS), text
 
 
+@pytest.mark.both
 def test_host_vanishes_with_memory(cluster: hosts.Cluster, third_host: None) -> None:
     """At level memory the next flush barrier says on all ranks what may be lost, once, and all goes on."""
     run = Run(level="memory", records=1200)

@@ -11,6 +11,7 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import Launch, mpi_run, python_run
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 BYTES = 1 << 18
@@ -81,6 +82,8 @@ def run(tmp_path: pathlib.Path, program: str, fault: str, report_s: int, per_nod
     )
 
 
+@pytest.mark.both_with("sync-open-one node")
+@pytest.mark.slow_with("sync-open-two nodes", "sync-stat-*", "sync-delete-two nodes", "write-stat-one node")
 @pytest.mark.parametrize("per_node", [0, 1], ids=["one node", "two nodes"])
 @pytest.mark.parametrize(("hangs", "comes"), [*(("sync", comes) for comes in COMES), ("write", "stat")])
 def test_a_system_call_that_hangs(tmp_path: pathlib.Path, hangs: str, comes: str, per_node: int) -> None:
@@ -94,6 +97,7 @@ def test_a_system_call_that_hangs(tmp_path: pathlib.Path, hangs: str, comes: str
         assert (tmp_path / "file").read_bytes() == b"A" * BYTES + b"B" * BYTES
 
 
+@pytest.mark.slow_with("write")
 @pytest.mark.parametrize("hangs", list(HANGS))
 def test_both_delegates_hang(tmp_path: pathlib.Path, hangs: str) -> None:
     """Whichever of them has hung a little longer when it is asked: the line comes in time, and once."""
@@ -123,11 +127,12 @@ STARTS = re.compile(
 )
 
 
+@pytest.mark.both_with("3-0-1-MPI_Comm_spawn*")
 @pytest.mark.parametrize(
     ("spawn_s", "serve_s", "report_s", "says"),
     [
         (3, 0, 1, "MPI_Comm_spawn has not returned"),
-        (0, 3, 1, "the spawned delegates have not connected, or have not reported that they run"),
+        *slow((0, 3, 1, "the spawned delegates have not connected, or have not reported that they run")),
         (3, 3, 0, None),
     ],
 )

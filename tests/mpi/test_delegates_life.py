@@ -21,8 +21,8 @@ import pytest
 from support import processes
 from support.cbuild import failed_checks, mpi_program
 from support.launch import PROGRAMS, Launch, base_environment, launcher, library_path, mpi_run, python_run, run_bounded
+from support.marks import slow
 from support.processes import Job, shared_memory
-from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -70,6 +70,8 @@ def nodes_of(launch: Launch) -> list[int]:
 # ---- starting and ending ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both
+@pytest.mark.slow_with("1-0-1-nodes0-*", "3-0-50%-nodes1-thread", "4-1-2-nodes2-spawn", "7-3-per_node=2-nodes3-spawn")
 @pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 @pytest.mark.parametrize(
     ("ranks", "per_node", "delegates", "nodes"),
@@ -93,7 +95,8 @@ def test_modes(
     assert not shared_memory() - before
 
 
-@pytest.mark.parametrize("mode", ["spawn", "process", "thread", "auto"])
+@pytest.mark.both
+@pytest.mark.parametrize("mode", ["spawn", "process", *slow("thread"), "auto"])
 def test_started_by_the_first_file(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """A hint for some files only: nothing starts before one of them is opened by all ranks."""
     env = {"MPIOX_HINTS": f"*/file:mpiox_delegates=2,*/file:mpiox_delegate_mode={mode}"}
@@ -103,7 +106,8 @@ def test_started_by_the_first_file(extension: str, tmp_path: pathlib.Path, mode:
     assert "delegates 0 mode none" in idle.stdout, idle.describe()
 
 
-@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
+@pytest.mark.both
+@pytest.mark.parametrize("mode", ["spawn", "process", *slow("thread")])
 def test_files_of_parts(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """Once they are there, files of parts of the ranks use them, too."""
     launch = life(tmp_path, 4, hints(mode) | {"MPIOX_STATS": "1"}, "two")
@@ -111,7 +115,8 @@ def test_files_of_parts(extension: str, tmp_path: pathlib.Path, mode: str) -> No
     assert "delegated_writes" in launch.stderr, launch.describe()
 
 
-@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
+@pytest.mark.both
+@pytest.mark.parametrize("mode", ["spawn", "process", *slow("thread")])
 def test_hdf5_file_that_is_never_closed(extension: str, parallel_h5py: None, tmp_path: pathlib.Path, mode: str) -> None:
     """HDF5 closes it inside MPI_Finalize: the delegates are still there."""
     name = tmp_path / "data.h5"
@@ -128,7 +133,8 @@ def test_hdf5_file_that_is_never_closed(extension: str, parallel_h5py: None, tmp
 # ---- ranks that become delegates -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [(2, 1, 0), (7, 3, 3), *slow((4, 2, 2))])
+@pytest.mark.both
+@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [*slow((2, 1, 0)), (7, 3, 3), *slow((4, 2, 2))])
 def test_split(extension: str, tmp_path: pathlib.Path, ranks: int, delegates: int, per_node: int) -> None:
     """An unchanged script runs on the other ranks, and its files go through the delegates without any hint."""
     script = [PROGRAMS / "delegates_split.py", tmp_path / "file", "--and", "more"]
@@ -177,6 +183,7 @@ def bare_library(tmp_path: pathlib.Path) -> str:
     return str(shutil.copy(str(library_path()), folder))
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("mode", ["spawn", "auto", "split", "process"])
 def test_without_the_executable(extension: str, tmp_path: pathlib.Path, bare_library: str, mode: str) -> None:
     """Threads take its place; a line says so, unless the choice was left to the library."""
@@ -188,6 +195,7 @@ def test_without_the_executable(extension: str, tmp_path: pathlib.Path, bare_lib
     assert all("mode thread is in force" in line for line in said)
 
 
+@pytest.mark.both
 def test_without_a_launcher(extension: str, tmp_path: pathlib.Path) -> None:
     """A program that was started by hand: its MPI library could not spawn without hanging."""
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
@@ -198,7 +206,7 @@ def test_without_a_launcher(extension: str, tmp_path: pathlib.Path) -> None:
     assert "the program was not started by mp" in launch.stderr, launch.describe()
 
 
-@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", "process", *slow("thread")])
 def test_impossible_settings(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """A cache that holds no page: no mode can do that; files are accessed without delegates. What it takes is said."""
     launch = life(tmp_path, 3, hints(mode, more=":mpiox_delegate_cache=20k"), "end")
@@ -233,6 +241,7 @@ def test_hosts_that_are_none(extension: str, tmp_path: pathlib.Path) -> None:
     assert "mpiox_delegate_hosts" in launch.stderr, launch.describe()
 
 
+@pytest.mark.both
 def test_hosts(extension: str, tmp_path: pathlib.Path) -> None:
     """The job's own host by its name."""
     name = os.uname().nodename
@@ -241,6 +250,7 @@ def test_hosts(extension: str, tmp_path: pathlib.Path) -> None:
     assert nodes_of(launch) == [0, 0, 0]
 
 
+@pytest.mark.both
 def test_no_free_slots(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     """Open MPI's mpirun would never end after a spawn without slots; they are asked for beyond what there is."""
     if family != "openmpi":
@@ -253,6 +263,7 @@ def test_no_free_slots(extension: str, family: str, tmp_path: pathlib.Path) -> N
     assert mode_of(launch) == "spawn"
 
 
+@pytest.mark.both
 def test_ranks_without_the_library(extension: str, tmp_path: pathlib.Path) -> None:
     """Some programs of one mpiexec line lack it: there are no delegates, and nobody waits for anybody."""
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
@@ -283,19 +294,22 @@ def with_children(run: Callable[[float], Launch]) -> Launch:
     return launch
 
 
-@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
+@pytest.mark.both
+@pytest.mark.parametrize("mode", ["spawn", "process", *slow("thread")])
 def test_program_with_children(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """Its children find their slots, start no delegates themselves, and are spoken to as ever."""
     launch = with_children(lambda limit_s: life(tmp_path, 2, hints(mode), "children", check=False, limit_s=limit_s))
     assert mode_of(launch) == mode
 
 
+@pytest.mark.both
 def test_the_programs_heap_is_its_own(extension: str, tmp_path: pathlib.Path) -> None:
     """Blocks of the MPI library's threads, far from all others, do not come out of malloc() since it has spawned."""
     launch = mpi_run([mpi_program("near_heap")], 3, env=hints("spawn"), preload=True, timeout_s=60)
     assert failed_checks(launch.stdout, 1) == set(), launch.describe()
 
 
+@pytest.mark.both
 def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     """The program's own children need every slot that is not a rank's."""
     if family != "openmpi":
@@ -318,6 +332,8 @@ def job(tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str
     return processes.job(command, tmp_path / "log", env)
 
 
+@pytest.mark.both
+@pytest.mark.slow_with("abort-3-1-thread", "kill-3-2-thread", "kill-4-0-spawn")
 @pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
 @pytest.mark.parametrize(("way", "ranks", "victim"), [("abort", 3, 1), ("kill", 3, 2), ("kill", 4, 0)])
 def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: str, ranks: int, victim: int) -> None:
@@ -330,7 +346,8 @@ def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: s
     assert not shared_memory() - before
 
 
-@pytest.mark.parametrize("mode", ["spawn", "process", "thread"])
+@pytest.mark.both
+@pytest.mark.parametrize("mode", ["spawn", "process", *slow("thread")])
 def test_killed_launcher(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """SIGKILL of mpirun: nothing stays, though nobody can end the delegates."""
     before = shared_memory()
@@ -343,7 +360,10 @@ def test_killed_launcher(extension: str, tmp_path: pathlib.Path, mode: str) -> N
     assert not shared_memory() - before
 
 
-@pytest.mark.parametrize(("ranks", "per_node", "victim"), [(1, 0, 0), (3, 0, 1), (4, 2, 0), (4, 2, 1), (7, 3, 2)])
+@pytest.mark.both
+@pytest.mark.parametrize(
+    ("ranks", "per_node", "victim"), [*slow((1, 0, 0)), (3, 0, 1), (4, 2, 0), *slow((4, 2, 1), (7, 3, 2))]
+)
 def test_killed_delegate(extension: str, tmp_path: pathlib.Path, ranks: int, per_node: int, victim: int) -> None:
     """No launcher takes it for the death of a rank; all ranks notice, and go on without it."""
     env = hints("spawn", "3" if ranks == 7 else "2") | {"MPIOX_RANKS_PER_NODE": str(per_node)}
@@ -353,7 +373,8 @@ def test_killed_delegate(extension: str, tmp_path: pathlib.Path, ranks: int, per
     assert "was ended by signal 9" in launch.stderr
 
 
-@pytest.mark.parametrize("who", ["supervisor", "both", "all"])
+@pytest.mark.both
+@pytest.mark.parametrize("who", ["supervisor", *slow("both"), "all"])
 def test_killed_supervisor(extension: str, tmp_path: pathlib.Path, who: str) -> None:
     """Without its supervisor a delegate goes on; without both, and without any, the ranks do."""
     before = shared_memory()
@@ -375,6 +396,7 @@ def test_killed_supervisor(extension: str, tmp_path: pathlib.Path, who: str) -> 
     assert not shared_memory() - before
 
 
+@pytest.mark.both
 def test_warned_delegates_go_on(extension: str, tmp_path: pathlib.Path) -> None:
     """Signals with which batch systems warn a job do not end its delegates: the ranks may live on, too."""
     with job(tmp_path, 2, hints("spawn"), "sleep", "2") as running:

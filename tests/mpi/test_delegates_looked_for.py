@@ -77,6 +77,7 @@ def test_a_rank_that_is_killed_while_it_waits(tmp_path: pathlib.Path) -> None:
     assert (folder / "file").read_bytes() == b"A" * BYTES + b"B" * BYTES
 
 
+@pytest.mark.both
 def test_a_file_that_the_rank_itself_has_open(tmp_path: pathlib.Path) -> None:
     """It gets its name at the close: to wait for it, ten seconds each time, would be in vain."""
     program = START + textwrap.dedent("""
@@ -196,6 +197,7 @@ def test_who_opens_it_past_the_delegates_is_refused(
     assert subfiles.read(small_disk / "file") == b"A" * BYTES + b"B" * BYTES
 
 
+@pytest.mark.both
 def test_a_rank_that_is_killed_while_it_holds_the_file(tmp_path: pathlib.Path) -> None:
     """It has just asked the delegates to keep the file, to open it: nobody lets it go."""
     (folder := tmp_path / "files").mkdir()

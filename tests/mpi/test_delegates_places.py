@@ -14,6 +14,8 @@ RANKS, BLOCK = 3, 20000
 HINTS = "*:mpiox_delegates=2:mpiox_delegate_cache=4m:mpiox_delegate_page=16k:striping_unit=16k:mpiox_close=staged"
 
 
+@pytest.mark.both_with("threads-*", "ends-*")
+@pytest.mark.slow_with("handler-one node", "children-nodes", "threads-one node", "ends-nodes")
 @pytest.mark.parametrize("per_node", [0, 1], ids=["one node", "nodes"])
 @pytest.mark.parametrize("place", ["handler", "children", "threads", "ends"])
 def test_places(tmp_path: pathlib.Path, place: str, per_node: int) -> None:

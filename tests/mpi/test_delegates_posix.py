@@ -15,7 +15,7 @@ import pytest
 from support import cbuild
 from support.cbuild import mpi_program
 from support.launch import PROGRAMS, mpi_run, preload_environment, python_alone, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 RANKS = 3
@@ -71,6 +71,8 @@ NAMED = {
 }
 
 
+@pytest.mark.both_with("linked")
+@pytest.mark.slow_with("plain", "thread")
 @pytest.mark.parametrize(("way", "flags", "more", "per_node"), NAMED.values(), ids=NAMED)
 def test_functions_find_what_is_closed(
     tmp_path: pathlib.Path, extension: str, way: str, flags: tuple[str, ...], more: dict[str, str], per_node: int
@@ -161,6 +163,7 @@ PYTHON = """
 """
 
 
+@pytest.mark.both
 def test_python_finds_what_is_closed(tmp_path: pathlib.Path) -> None:
     """The functions of os, and files of Python, of a program under the library."""
     said, left = {}, {}
@@ -274,6 +277,7 @@ WRITE = """
 """
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("way", ["hints", "info", "import"])
 def test_a_line_says_where_nobody_waits(tmp_path: pathlib.Path, way: str) -> None:
     """Once, of the first file: the library is not in front of the C library, or the hint comes by MPI_Info alone."""
@@ -343,6 +347,8 @@ PROBES = {
 }
 
 
+@pytest.mark.both_with("h5py")
+@pytest.mark.slow_with("netCDF4 again")
 @pytest.mark.parametrize("name", SERIAL)
 def test_serial_libraries_find_what_is_closed(tmp_path: pathlib.Path, name: str) -> None:
     """A file of parallel HDF5 or PnetCDF is changed by one rank at once, as post-processing does."""
@@ -355,6 +361,7 @@ def test_serial_libraries_find_what_is_closed(tmp_path: pathlib.Path, name: str)
     assert (tmp_path / "staged").read_bytes() == (tmp_path / "written").read_bytes() or name == "h5py"
 
 
+@pytest.mark.slow_except("h5py")
 @pytest.mark.parametrize("name", SERIAL)
 def test_scratch_files_that_are_looked_for(tmp_path: pathlib.Path, name: str) -> None:
     """A library that looks past MPI finds a scratch file written, once all have closed it, and a line says so."""

@@ -10,8 +10,8 @@ import pathlib
 import pytest
 
 from support import fuzz
+from support.marks import slow
 from support.random_delegates import Run, drawn, play
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 240.0
@@ -30,6 +30,7 @@ def check(run: Run, folder: pathlib.Path) -> bool:
     return bool(outcome.killed)
 
 
+@pytest.mark.slow_with("0-thread", "512-spawn")
 @pytest.mark.parametrize("mode", ["spawn", "thread", *slow("process")])
 @pytest.mark.parametrize("bypass", ["0", "512"])
 def test_a_cache_of_many_pages(tmp_path: pathlib.Path, mode: str, bypass: str) -> None:
@@ -39,7 +40,7 @@ def test_a_cache_of_many_pages(tmp_path: pathlib.Path, mode: str, bypass: str) -
         check(Run(seed=seed, hints=hints, cells=40_000, accesses=3000), tmp_path / str(seed))
 
 
-@pytest.mark.parametrize("name", ["page", "cache", "bypass", "write_behind"])
+@pytest.mark.parametrize("name", ["page", *slow("cache", "bypass"), "write_behind"])
 def test_absurd_sizes(tmp_path: pathlib.Path, name: str) -> None:
     """None at all, or more than any machine has, inside a node and between nodes: every byte is right."""
     sizes = (("0", 0), ("8000000000g", 1), ("0", 1), ("8000000000g", 0))
@@ -49,7 +50,8 @@ def test_absurd_sizes(tmp_path: pathlib.Path, name: str) -> None:
         check(run, tmp_path / str(number))
 
 
-@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.both
+@pytest.mark.parametrize("kill", [False, *slow(True)])
 def test_a_few(tmp_path: pathlib.Path, kill: bool) -> None:
     """Random runs, and random deaths: some of them come before the end."""
     killed = [

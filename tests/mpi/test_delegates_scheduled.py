@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.launch import PROGRAMS, python_run
+from support.marks import slow
 from support.scheduling import policies
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -26,6 +27,7 @@ def run(path: pathlib.Path, hints: str, ranks: int = 4) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.slow_with("sjf", "to_agg", "aioli", "hbrr")
 @pytest.mark.parametrize("scheduler", tuple(policies()))
 def test_every_byte_under_each_scheduler(tmp_path: pathlib.Path, scheduler: str) -> None:
     seen = run(
@@ -39,6 +41,7 @@ def test_every_byte_under_each_scheduler(tmp_path: pathlib.Path, scheduler: str)
     assert seen["counted"]["bytes_written"] == 4 * 2 * 3 * 300 * 700
 
 
+@pytest.mark.both
 def test_without_a_scheduler_nothing_is_counted(tmp_path: pathlib.Path) -> None:
     seen = run(tmp_path / "file", "mpiox_delegate_mode=thread")
     assert seen["hints"]["scheduler"] == "elevator"
@@ -48,8 +51,7 @@ def test_without_a_scheduler_nothing_is_counted(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "hints",
     [
-        "mpiox_delegate_mode=spawn:mpiox_delegate_threads=2",
-        "mpiox_delegate_mode=spawn:mpiox_ranks_per_node=2",
+        *slow("mpiox_delegate_mode=spawn:mpiox_delegate_threads=2", "mpiox_delegate_mode=spawn:mpiox_ranks_per_node=2"),
         "mpiox_delegate_mode=thread:mpiox_delegate_ack=replica",
     ],
 )

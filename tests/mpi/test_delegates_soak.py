@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.launch import MEMORY, PROGRAMS, launcher
+from support.marks import slow
 from support.processes import Held, Job, held, is_delegate, job, marked_processes, shared_memory, words
 
 pytestmark = pytest.mark.mpi
@@ -135,7 +136,7 @@ def check(folder: pathlib.Path, mode: str, ranks: int, seconds: float, **environ
     assert not shared_memory() - before
 
 
-@pytest.mark.parametrize("mode", ["spawn", "thread"])
+@pytest.mark.parametrize("mode", ["spawn", *slow("thread")])
 def test_short(extension: str, folder: pathlib.Path, mode: str) -> None:
     """Some seconds."""
     check(folder, mode, 3, 6.0)

@@ -17,6 +17,7 @@ from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import subfiles
 from support.launch import PROGRAMS, marked_processes, python_run
+from support.marks import slow
 from support.processes import job
 from support.staged import (
     CHECKPOINT_BYTES,
@@ -35,7 +36,6 @@ from support.staged import (
     scratch_hints,
     whole,
 )
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 WAYS = [
@@ -55,6 +55,8 @@ MORE_WAYS = slow(
 )
 
 
+@pytest.mark.both_with("spawn-0-memory-0")
+@pytest.mark.slow_with("thread-1-memory-0", "spawn-1-replica-0", "spawn-0-memory-3")
 @pytest.mark.parametrize(("mode", "per_node", "level", "parts"), [*WAYS, *MORE_WAYS])
 def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int, level: str, parts: int) -> None:
     """Inside the job from the close on, whatever is done with it; for others when the job has ended, and as a whole."""
@@ -97,7 +99,8 @@ OPEN = """
 """
 
 
-@pytest.mark.parametrize(("mode", "kind"), [("spawn", "new"), ("thread", "new"), ("spawn", "there")])
+@pytest.mark.both_with("spawn-new")
+@pytest.mark.parametrize(("mode", "kind"), [("spawn", "new"), *slow(("thread", "new")), ("spawn", "there")])
 def test_a_file_that_stays_open_is_written_while_nothing_comes(tmp_path: pathlib.Path, mode: str, kind: str) -> None:
     """Its complete pages, so that there is room for the next ones; and it has its name only when it is whole."""
     if kind == "there":
@@ -120,6 +123,7 @@ def tool(*words: str | pathlib.Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """What is left is shown; waiting ends at its limit, or when all is there; a warning lifts the rate."""
@@ -205,6 +209,7 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
     }
 
 
+@pytest.mark.slow_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """The file does not get its name, and that is said, with what to do; nothing of it is lost."""
@@ -242,6 +247,7 @@ def test_what_says_who_has_bytes_is_removed_before_the_end(tmp_path: pathlib.Pat
     assert (tmp_path / ".checkpoint0.staging").read_bytes() == checkpoint(0)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("seed", [4, *slow(5, 6, 7)])
 def test_ranks_of_a_node_claim_pages(tmp_path: pathlib.Path, seed: int) -> None:
     """Two ranks on each of two nodes write first here or there: page ranges move, and every byte is there for all."""
@@ -252,7 +258,7 @@ def test_ranks_of_a_node_claim_pages(tmp_path: pathlib.Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("delegates", "cache", "per_node"), [(2, 350_000, 0), (1, 380_000, 0), (2, 350_000, 1), (1, 460_000, 1)]
+    ("delegates", "cache", "per_node"), [(2, 350_000, 0), *slow((1, 380_000, 0), (2, 350_000, 1)), (1, 460_000, 1)]
 )
 def test_a_full_scratch_file_is_read(tmp_path: pathlib.Path, delegates: int, cache: int, per_node: int) -> None:
     """The smallest cache, and one that is soon full: writes that do not fit are refused, but no read."""
@@ -267,6 +273,7 @@ def test_a_full_scratch_file_is_read(tmp_path: pathlib.Path, delegates: int, cac
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """They are seen, cannot be waited for, and nothing of them is left when the job is ended. None is subfiles."""
@@ -286,6 +293,7 @@ def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path, parts: dict[str, 
     assert not list((tmp_path / "files").iterdir())
 
 
+@pytest.mark.slow_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """For a while: it is written again. For good: it is named, and can be recovered when the file system takes it."""
@@ -316,6 +324,7 @@ def test_what_the_file_system_refuses(tmp_path: pathlib.Path, parts: dict[str, i
     assert names(folder) == {"checkpoint0", "checkpoint1"}
 
 
+@pytest.mark.slow_with("EIO-parts0", "ENFILE-parts1")
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("code", ["EIO", "ENFILE"])
 def test_an_fsync_that_fails_once(tmp_path: pathlib.Path, parts: dict[str, int], code: str) -> None:
@@ -352,9 +361,9 @@ DISK_KIB = 288
     ("what", "then", "parts"),
     [
         ("full", "goes on", {}),
-        ("full", "killed", {}),
+        *slow(("full", "killed", {})),
         ("read-only", "killed", {}),
-        ("full", "goes on", PARTS[1]),
+        *slow(("full", "goes on", PARTS[1])),
         ("full", "killed", PARTS[1]),
         *slow(("full", "ends", {}), ("full", "ends", PARTS[1])),
     ],
@@ -459,7 +468,7 @@ def test_disk_of_the_caches_is_full(small_disk: pathlib.Path, tmp_path: pathlib.
 
 
 @pytest.mark.parametrize("small_disk", [8 << 10], indirect=True)
-@pytest.mark.parametrize("level", ["memory", "replica"])
+@pytest.mark.parametrize("level", ["memory", *slow("replica")])
 def test_disk_of_a_cache_does_not_take_it(
     small_disk: pathlib.Path, failing_disk: pathlib.Path, tmp_path: pathlib.Path, level: str
 ) -> None:

@@ -12,9 +12,9 @@ import time
 import pytest
 
 from support.launch import launcher, marked_processes
+from support.marks import slow
 from support.processes import job
 from support.staged import PARTS, asked, hints, kill_at_once, names, whole
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S, GRACE_S = 60.0, 60.0
@@ -99,6 +99,7 @@ def test_a_job_is_killed_that_has_opened_what_it_had_closed(tmp_path: pathlib.Pa
     assert names(files) == {"file"} and whole(files / "file") == CONTENT
 
 
+@pytest.mark.both
 def test_each_rank_makes_the_same_file(tmp_path: pathlib.Path) -> None:
     """Alone and at once: one makes it, and the others open it."""
     code = """
@@ -114,7 +115,7 @@ def test_each_rank_makes_the_same_file(tmp_path: pathlib.Path) -> None:
     assert names(files) == {"file"} and whole(files / "file") == CONTENT
 
 
-@pytest.mark.parametrize(("delegates", "per_node"), [(1, 0), (1, 1), *slow((2, 1))])
+@pytest.mark.parametrize(("delegates", "per_node"), [*slow((1, 0)), (1, 1), *slow((2, 1))])
 def test_scratch_files_are_found_when_all_delegates_have_died(
     tmp_path: pathlib.Path, delegates: int, per_node: int
 ) -> None:
@@ -137,6 +138,7 @@ def test_scratch_files_are_found_when_all_delegates_have_died(
     assert names(files) == {"file"} and whole(files / "file") == CONTENT
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("close", ["staged", *slow("never")])
 def test_a_file_is_opened_twice_and_the_only_delegate_dies_between(tmp_path: pathlib.Path, close: str) -> None:
     """It has no name yet, where it is staged, and is found."""

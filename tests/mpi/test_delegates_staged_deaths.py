@@ -29,6 +29,7 @@ from mpiio_ext.delegates import status as delegates_status
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import fuzz, subfiles
 from support.launch import launcher, marked_processes, preload_environment
+from support.marks import slow
 from support.processes import Job, job, words
 from support.staged import (
     CHECKPOINTS,
@@ -45,7 +46,6 @@ from support.staged import (
     send,
     whole,
 )
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 FILES = 5
@@ -140,6 +140,10 @@ def die(
     return len(recovered)
 
 
+@pytest.mark.both_with("rank-", "everything-*")
+@pytest.mark.slow_with(
+    "delegate-mpiox_subfiles=*", "both-", "rank-mpiox_subfiles=*", "everything-", "node-mpiox_subfiles=*"
+)
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("who", [who for who in WHO if who != "launcher"] + slow("launcher"))
 def test_what_was_closed_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str) -> None:
@@ -214,6 +218,7 @@ AFTER = """
 """
 
 
+@pytest.mark.both_with("")
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_is_made_after_a_death_is_said(tmp_path: pathlib.Path, parts: str) -> None:
     """It has its own name at once, of which one line speaks; of subfiles the index says that it is being written.
@@ -273,7 +278,7 @@ def test_scratch_file_outlives_a_delegate(tmp_path: pathlib.Path, who: str) -> N
 @pytest.mark.parametrize(
     ("pattern", "level", "parts"),
     [
-        ("*", "replica", ""),
+        *slow(("*", "replica", "")),
         ("*", "memory", PARTS[1]),
         ("*checkpoint*", "memory", PARTS[1]),
         *slow(("*", "memory", ""), ("*checkpoint*", "memory", "")),
@@ -308,7 +313,7 @@ def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: 
     assert whole(files / "checkpoint0") == checkpoint(0)
 
 
-@pytest.mark.parametrize(("lost", "parts"), [(0, ""), (1, PARTS[1]), *slow((1, ""), (0, PARTS[1]))])
+@pytest.mark.parametrize(("lost", "parts"), [*slow((0, "")), (1, PARTS[1]), *slow((1, ""), (0, PARTS[1]))])
 def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int, parts: str) -> None:
     """Level replica, and everything is killed: the caches of one node alone have all that was closed, in copies too."""
     files, caches = tmp_path / "files", [tmp_path / "first", tmp_path / "second"]
@@ -452,7 +457,7 @@ FULL = [*(("caches", who) for who in WHO[:5]), *(("files", who) for who in ("eve
 @pytest.mark.parametrize(
     ("full", "who", "parts", "times"),
     [
-        ("files", "everything", PARTS[0], 1),
+        *slow(("files", "everything", PARTS[0], 1)),
         ("caches", "both", PARTS[0], 1),
         ("files", "everything", PARTS[1], 1),
         *slow(*((*each, parts, 25) for parts in PARTS for each in FULL)),
@@ -595,11 +600,13 @@ def die_again(folder: pathlib.Path, again: Again) -> list[str]:
     [
         ("delegate", PARTS[0], False, 1, 10),
         ("both", PARTS[1], True, 6, 3),
-        ("rank", PARTS[0], True, 1, 10),
+        *slow(("rank", PARTS[0], True, 1, 10)),
         ("everything", PARTS[0], True, 2, 6),
-        ("both", PARTS[0], False, 3, 24),
         *slow(
-            ("launcher", PARTS[0], True, 2, 6), ("both", PARTS[0], False, 1, 10), ("everything", PARTS[1], False, 6, 3)
+            ("both", PARTS[0], False, 3, 24),
+            ("launcher", PARTS[0], True, 2, 6),
+            ("both", PARTS[0], False, 1, 10),
+            ("everything", PARTS[1], False, 6, 3),
         ),
     ],
 )

@@ -16,9 +16,9 @@ import pytest
 
 from support import hosts
 from support.launch import PROGRAMS, marked_processes
+from support.marks import slow
 from support.processes import job
 from support.staged import CHECKPOINTS, SCRATCH, check_names, check_program, check_scratch, kill_at_once, scratch_hints
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 120.0
@@ -32,7 +32,9 @@ def cluster() -> Iterator[hosts.Cluster]:
         yield found
 
 
-@pytest.mark.parametrize(("level", "parts"), [("memory", 0), ("memory", 3), *slow(("replica", 0), ("replica", 3))])
+@pytest.mark.parametrize(
+    ("level", "parts"), [*slow(("memory", 0)), ("memory", 3), *slow(("replica", 0), ("replica", 3))]
+)
 def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str, parts: int) -> None:
     """Also scratch files, in the caches of two hosts, and what does not fit into them; and files of subfiles."""
     folder = cluster.folder / f"files-{level}-{parts}"
@@ -68,7 +70,8 @@ def second_host(cluster: hosts.Cluster) -> Iterator[None]:
         cluster.bring_back(2)
 
 
-@pytest.mark.parametrize(("vanishes", "parts"), [(1, 0), (0, 4), *slow((0, 0), (1, 4))])
+@pytest.mark.both_with("1-0")
+@pytest.mark.parametrize(("vanishes", "parts"), [(1, 0), *slow((0, 4), (0, 0), (1, 4))])
 def test_host_is_lost(cluster: hosts.Cluster, second_host: None, vanishes: int, parts: int) -> None:
     """Silently, or all of its processes are killed: the other delegate writes both parts, and files get their names."""
     folder = cluster.folder / f"lost-{vanishes}-{parts}"

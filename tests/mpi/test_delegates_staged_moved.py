@@ -15,9 +15,9 @@ import pytest
 from mpiio_ext import delegates
 from support import subfiles
 from support.launch import launcher, marked_processes, preload_environment
+from support.marks import slow
 from support.processes import job, parent
 from support.staged import PARTS, RANKS, asked, checkpoint, command, hints, kill_at_once, names, whole
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 60.0
@@ -26,7 +26,7 @@ LIMIT_S = 60.0
 @pytest.mark.parametrize(
     ("parts", "kill", "level"),
     [
-        (PARTS[0], "", "memory"),
+        *slow((PARTS[0], "", "memory")),
         (PARTS[1], "", "memory"),
         (PARTS[0], "delegate", "memory"),
         (PARTS[1], "node", "replica"),
@@ -111,6 +111,7 @@ RENAMED = """
 """
 
 
+@pytest.mark.slow_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_the_folder_of_a_file_that_is_open(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     said = run(tmp_path, f'fh = write(folder + "/before/file", 65)\n{textwrap.dedent(RENAMED)}\nfh.Close()', **parts)
@@ -119,6 +120,7 @@ def test_the_folder_of_a_file_that_is_open(tmp_path: pathlib.Path, parts: dict[s
     assert subfiles.read(tmp_path / "after/file") == CONTENT
 
 
+@pytest.mark.slow_with("parts1")
 @pytest.mark.parametrize("parts", PARTS)
 def test_the_job_comes_back_to_it(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """By its new name, through delegates and past them."""
@@ -134,6 +136,7 @@ reads(folder + "/after/file", 65, past)
     assert names(tmp_path / "after") == {"file"}
 
 
+@pytest.mark.both
 def test_the_job_renames_it(tmp_path: pathlib.Path) -> None:
     """rename() waits for what is closed below the folder, not for what this job has open."""
     said = run(
@@ -156,6 +159,7 @@ def test_the_job_renames_it(tmp_path: pathlib.Path) -> None:
     assert whole(tmp_path / "after/file") == whole(tmp_path / "after/open") == CONTENT
 
 
+@pytest.mark.slow_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_others_remove_it(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """As `mv` does that copies a folder to another file system: each delegate says what the copy lacks."""
@@ -181,7 +185,8 @@ if comm.rank == 0:
     assert all(left) and 0 < sum(int(match[1]) for match in left if match) <= len(CONTENT), said
 
 
-@pytest.mark.parametrize("how", ["os.unlink(name)", "MPI.File.Delete(name)", "os.unlink(name), fh.Close()"])
+@pytest.mark.both
+@pytest.mark.parametrize("how", [*slow("os.unlink(name)"), "MPI.File.Delete(name)", "os.unlink(name), fh.Close()"])
 def test_the_program_removes_it(tmp_path: pathlib.Path, how: str) -> None:
     """It knows that."""
     said = run(

@@ -16,6 +16,7 @@ import pytest
 
 from support import cbuild, subfiles
 from support.launch import PROGRAMS, launcher, mpi_family
+from support.marks import slow
 from support.processes import job
 from support.staged import PARTS, RANKS, asked, hints, names, whole
 
@@ -58,6 +59,7 @@ def elsewhere(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow_with("False-parts1", "True-parts0")
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("exists", [False, True])
 def test_mv_to_another_file_system(
@@ -149,6 +151,7 @@ def test_a_file_that_is_opened_again_by_a_longer_name(tmp_path: pathlib.Path) ->
         assert running.text().split("\n")[:2] == ["closed False", "read"], running.text()
 
 
+@pytest.mark.slow_with("0-parts0", "2-parts1")
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("left", [0, 2])
 def test_a_part_of_a_delegate_that_was_killed_in_an_open(
@@ -173,7 +176,7 @@ def test_a_part_of_a_delegate_that_was_killed_in_an_open(
     assert whole(tmp_path / "file") == CONTENT[:100000]
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [*slow(1), 3])
 def test_subfiles_that_somebody_has_locked(tmp_path: pathlib.Path, ranks: int) -> None:
     """A call that looks for the file waits, but not for ever; when nobody has them any more it gets its name."""
     code = """
@@ -243,6 +246,7 @@ REFUSED = """
 """
 
 
+@pytest.mark.both
 def test_an_open_that_is_refused_after_the_library_has_opened_the_file(
     small_disk: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -17,9 +17,9 @@ import pytest
 from mpiio_ext import delegates
 from support import fuzz
 from support.launch import launcher, marked_processes, preload_environment
+from support.marks import slow
 from support.processes import job
 from support.staged import CHECKPOINTS, RANKS, asked, checkpoint, command, hints, kill_at_once, names, whole
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S, GRACE_S = 60.0, 60.0
@@ -113,7 +113,7 @@ def test_waiting_for_what_was_killed(tmp_path: pathlib.Path, monkeypatch: pytest
     assert json.loads(asked("wait", "--json", path)[1]) == {"written": True, "files": []}
 
 
-@pytest.mark.parametrize(("rate", "after_s"), [(1, 0), (20_000, 1), (0, 1), *slow((0, 0), (0, 0.5), (0, 2))])
+@pytest.mark.parametrize(("rate", "after_s"), [(1, 0), *slow((20_000, 1)), (0, 1), *slow((0, 0), (0, 0.5), (0, 2))])
 def test_nobody_else_has_written(tmp_path: pathlib.Path, rate: int, after_s: float) -> None:
     """Nothing of it, or a part, is in the file; whoever was killed in the middle of a write is believed."""
     leave(tmp_path, rate=rate, after_s=after_s)
@@ -123,7 +123,7 @@ def test_nobody_else_has_written(tmp_path: pathlib.Path, rate: int, after_s: flo
     assert not list((tmp_path / "first").iterdir())
 
 
-@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+@pytest.mark.parametrize("seconds", [0.0, *slow(3600.0)])
 def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: float) -> None:
     """It is named, with both times; --force takes what the cache has: all but the first page of each delegate."""
     leave(tmp_path, after_s=0.5)
@@ -147,7 +147,7 @@ def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: f
     assert not list((tmp_path / "first").iterdir())
 
 
-@pytest.mark.parametrize("rate", [20_000, 0])
+@pytest.mark.parametrize("rate", [20_000, *slow(0)])
 def test_a_part_was_drained_before_others_wrote(tmp_path: pathlib.Path, rate: int) -> None:
     """Later than the time in which a write that was begun may have come."""
     leave(tmp_path, rate=rate, after_s=1)
@@ -196,6 +196,7 @@ def test_the_next_job_leaves_it(tmp_path: pathlib.Path) -> None:
     assert path.read_bytes() == over(newer)
 
 
+@pytest.mark.both
 def test_the_next_job_writes_the_same_file(tmp_path: pathlib.Path) -> None:
     """What was left comes into the file before the job writes it, not after."""
     hints = leave(tmp_path)
@@ -208,7 +209,7 @@ def test_the_next_job_writes_the_same_file(tmp_path: pathlib.Path) -> None:
     assert not list((tmp_path / "first").iterdir())
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("changed", [*slow(False), True])
 def test_nodes_one_after_the_other(tmp_path: pathlib.Path, changed: bool) -> None:
     """What one node's recovery has written is not taken for others' by the next node's; what others wrote is."""
     leave(tmp_path, per_node=1)
@@ -223,7 +224,7 @@ def test_nodes_one_after_the_other(tmp_path: pathlib.Path, changed: bool) -> Non
     assert path.read_bytes() == (bytes(10) if changed else checkpoint(0))
 
 
-PARTS = ("", "mpiox_subfiles=4:mpiox_subfile_unit=7000:")
+PARTS = (*slow(""), "mpiox_subfiles=4:mpiox_subfile_unit=7000:")
 
 
 @pytest.mark.parametrize("parts", PARTS)

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from support.launch import python_run
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 #: Size of `small_disk`: half of what the programs write.
@@ -49,7 +50,7 @@ def blocks(line: str) -> set[int]:
     return {at for offset, length in found for at in range(int(offset), int(offset) + int(length), BLOCK)}
 
 
-@pytest.mark.parametrize("delegates", [1, 2, 4])
+@pytest.mark.parametrize("delegates", [*slow(1), 2, *slow(4)])
 def test_a_full_disk_takes_a_line_of_each_delegate(small_disk: pathlib.Path, delegates: int) -> None:
     """All bytes that are lost are named in it, and no others."""
     launch = python_run(

@@ -63,6 +63,7 @@ def test_no_room_for_another_name(small_disk: pathlib.Path, tmp_path: pathlib.Pa
     assert (small_disk / "file1").read_bytes() == UNNAMED_BYTES
 
 
+@pytest.mark.both_with("parts0")
 @pytest.mark.parametrize("parts", PARTS)
 def test_a_file_that_has_its_own_name_is_whole_when_it_is_closed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """Else others would take it for a whole one, though the drain is slow."""

@@ -11,7 +11,7 @@ import pytest
 
 from mpiio_ext import delegates
 from support.launch import PROGRAMS, json_lines, library_path, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -46,6 +46,8 @@ def written_as_it_should_be(path: pathlib.Path, ranks: int) -> bool:
     )
 
 
+@pytest.mark.both_with("4-2-spawn")
+@pytest.mark.slow_with("1-1-spawn", "4-2-thread")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "count"), [(1, 1), (4, 2), *slow((2, 2), (3, 1), (7, 3))])
 def test_a_running_job_is_seen(tmp_path: pathlib.Path, ranks: int, count: int, mode: str) -> None:
@@ -69,6 +71,7 @@ def test_a_running_job_is_seen(tmp_path: pathlib.Path, ranks: int, count: int, m
     assert "delegates" not in lines["file"]
 
 
+@pytest.mark.slow_except("2-environment0-thread", "4-environment1-spawn")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "environment"), [(2, {}), (4, {"MPIOX_RANKS_PER_NODE": "2"}), (5, {})])
 def test_the_run_says_what_its_delegates_have_counted(
@@ -109,6 +112,7 @@ file.Close()
 """
 
 
+@pytest.mark.slow_with("spawn")
 @pytest.mark.parametrize("mode", MODES)
 def test_collectives_past_the_delegates_are_counted(tmp_path: pathlib.Path, mode: str) -> None:
     env = {"MPIOX_HINTS": f"*:mpiox_delegates=2:mpiox_delegate_mode={mode}"}

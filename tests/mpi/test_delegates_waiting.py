@@ -16,6 +16,7 @@ import pytest
 from mpiio_ext import delegates
 from support.cbuild import failed_checks, mpi_program
 from support.launch import launcher, library_path, python_run
+from support.marks import slow
 from support.processes import Job, job
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -43,7 +44,7 @@ def lines(running: Job) -> list[str]:
     return [line for line in running.text().splitlines() if "has waited" in line]
 
 
-@pytest.mark.parametrize(("per_node", "report"), [(0, 2), (1, 2), (0, 0)])
+@pytest.mark.parametrize(("per_node", "report"), [*slow((0, 2)), (1, 2), (0, 0)])
 def test_a_stopped_delegate(tmp_path: pathlib.Path, per_node: int, report: int) -> None:
     """Every rank says it once, if it is to; continued, the delegate serves on, and every byte is right."""
     progress = tmp_path / "progress"
@@ -84,6 +85,7 @@ def test_a_stopped_delegate(tmp_path: pathlib.Path, per_node: int, report: int) 
         assert all("does not run" in line for line in lines(running)), text
 
 
+@pytest.mark.slow
 def test_a_slow_file_system(tmp_path: pathlib.Path) -> None:
     """The delegate runs, and has no room until a write has ended: that is what the ranks say."""
     progress = tmp_path / "progress"

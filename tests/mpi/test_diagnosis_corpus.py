@@ -12,6 +12,7 @@ from corpora import diagnosis_corpus
 from corpora.diagnosis_truth import judged
 from mpiio_ext.cli import main
 from support.darshan_records import darshan_runtime
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -27,14 +28,13 @@ def darshan() -> str:
     [
         ("few_aggregators", "dxt"),
         ("small_posix", "plain"),
-        ("shared_opens", "bare"),
-        ("metadata_storm", "plain"),
+        *slow(("shared_opens", "bare"), ("metadata_storm", "plain")),
         ("read_modify_write", "plain"),
         ("large_independent", "slow"),
         ("little_io", "plain"),
         ("atomic_writes", "slow-dxt"),  # storage that sleeps: in memory the machine's turns are as long as the waits
         ("ranks_in_turn", "dxt"),
-        ("root_metadata", "plain"),
+        *slow(("root_metadata", "plain")),
         ("stdio_bytes", "plain"),
         ("metadata_storm:0.75+one_writer:0.25", "plain"),
     ],

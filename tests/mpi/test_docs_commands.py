@@ -134,6 +134,7 @@ def compare(page: pathlib.Path, printed: dict[int, str]) -> int:
     return compared
 
 
+@pytest.mark.slow_with("hdf5", "timeline")
 @pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
 def test_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
     printed = run_page(page, folder, slow=False)

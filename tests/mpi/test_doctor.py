@@ -13,7 +13,7 @@ import pytest
 from support import hosts
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, launcher, mpi_run, run_bounded
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -34,7 +34,8 @@ def checks(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {item["key"]: item for item in found["checks"]}
 
 
-@pytest.mark.parametrize("ranks", [1, 4, *slow(2)])
+@pytest.mark.both
+@pytest.mark.parametrize("ranks", [*slow(1), 4, *slow(2)])
 def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     launch = mpi_run([*DOCTOR, "--json", "--timeout", "120", "--path", str(tmp_path)], ranks, timeout_s=300)
     found = report(launch)
@@ -53,6 +54,7 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.both
 def test_alone(tmp_path: pathlib.Path) -> None:
     """Without a launcher, with a program; lines for people, one head and one end."""
     app = mpi_program("writes")
@@ -107,6 +109,7 @@ def test_file_left_to_the_mpi_library_is_told(tmp_path: pathlib.Path) -> None:
     assert trip["state"] == "warning" and trip["facts"]["right"] is True and trip["facts"]["own"] is False
 
 
+@pytest.mark.slow
 def test_rank_that_does_not_come(tmp_path: pathlib.Path) -> None:
     """Rank 0 says that MPI_Init has not returned, after the limit, and the job ends."""
     command = ["sh", "-c", ABSENT, "sh", *DOCTOR, "--json", "--timeout", "8", "--path", str(tmp_path)]
@@ -116,6 +119,7 @@ def test_rank_that_does_not_come(tmp_path: pathlib.Path) -> None:
     assert found["mpi.start"]["state"] == "error" and "no answer within 8 s" in found["mpi.start"]["text"]
 
 
+@pytest.mark.both
 def test_launcher_of_another_mpi(family: str) -> None:
     """Every rank is alone, each as the first of one: rank 0 by the launcher's number says so, the other is silent."""
     names = {"openmpi": ("PMI_SIZE", "PMI_RANK"), "mpich": ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")}[family]

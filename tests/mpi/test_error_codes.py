@@ -11,7 +11,7 @@ import pytest
 from support import cbuild
 from support.launch import Launch
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 
 def test_text_that_the_library_forgets(mpi: Callable[..., Launch]) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run
-from support.tiers import slow
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 #: First word of a call's name -> error classes that say what is wrong with it.
 CLASSES = {
@@ -137,7 +137,7 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 3, *slow(4)])
+@pytest.mark.parametrize("ranks", [*slow(1), 3, *slow(4)])
 def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     launch = run(tmp_path, ranks, preload=True)
     assert len(LINE.findall(launch.stdout)) >= ranks * 37, launch.describe()
@@ -145,7 +145,7 @@ def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: i
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 1), (2, 2), (3, 3), (4, 4), (4, 2), (3, 1)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 1), *slow((2, 2), (3, 3), (4, 4)), (4, 2), (3, 1)])
 def test_wrong_on_one_rank_only(extension: str, family: str, tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """Wrong views and offsets of the last rank: every rank is told the same, none waits, and the view stays.
 
@@ -170,7 +170,7 @@ def test_disabled(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 3, *slow(2)])
+@pytest.mark.parametrize("ranks", [*slow(1), 3, *slow(2)])
 def test_errors_of_nonblocking_calls(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """What MPI_Wait finds out goes to the file's handler, not to that of MPI_COMM_WORLD, which would end the job.
 
@@ -217,6 +217,7 @@ FATAL = [
 ]
 
 
+@pytest.mark.slow_except("*-preloaded", "null-open-None-*")
 @pytest.mark.parametrize("preload", [False, True], ids=["native", "preloaded"])
 @pytest.mark.parametrize(("kind", "how", "message"), FATAL)
 def test_fatal_handlers_end_the_job(
@@ -232,7 +233,7 @@ def test_fatal_handlers_end_the_job(
         assert message in (launch.stdout + launch.stderr).lower(), launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [*slow(1), 3])
 def test_fatal_storage_error(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """An error of the device, with MPI_ERRORS_ARE_FATAL: the message names the file and the errno."""
     path = tmp_path / "file"

@@ -18,7 +18,7 @@ from support.cases import Case, Cases
 from support.launch import Launch, of_ranks, python_run
 from support.processes import shared_memory
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 EXCHANGES = ("two_phase", "direct")
 NODES = (0, 2)

@@ -152,12 +152,14 @@ def cases(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     return Cases(listed, pathlib.Path(tmp_path_factory.mktemp("exchange")))
 
 
+@pytest.mark.both_with("4 ranks, 2 a node, *")
 @pytest.mark.parametrize("name", [name_of(run) for run in RUNS])
 def test_every_byte_arrives(cases: Cases, name: str) -> None:
     """What each rank wrote is in the file and nothing else, and each rank reads what it asked for and nothing else."""
     assert "verified" in cases.result(name).stdout[0]
 
 
+@pytest.mark.both
 def test_a_window_is_kept_until_the_other_node_has_its_bytes(cases: Cases) -> None:
     """Each byte that is read is the file's, however many windows go through one buffer."""
     assert "verified" in cases.result("read together").stdout[0]

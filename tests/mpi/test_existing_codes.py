@@ -16,7 +16,7 @@ import pytest
 
 from support import codes
 from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, run_bounded
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -125,6 +125,7 @@ def hints_of(report: dict[str, Any], source: str = FILE) -> dict[str, str]:
     return {name: hint["value"] for name, hint in report["hints"].items() if hint["source"] == source}
 
 
+@pytest.mark.slow_except("vpicio-run_mpiexec", "s3dio-mpiexec_run", "flashio-run_mpiexec")
 @pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
 @pytest.mark.parametrize("name", codes.CODES)
 def test_hints_by_file_name(extension: str, tmp_path: pathlib.Path, name: str, outside: bool) -> None:
@@ -204,6 +205,7 @@ def test_command_line_is_stronger_than_the_file(extension: str, tmp_path: pathli
         assert report["partition"] == "transpose"
 
 
+@pytest.mark.both
 def test_hints_of_pnetcdf_are_not_swallowed(extension: str, tmp_path: pathlib.Path) -> None:
     """PnetCDF reads its own hints before it opens the file: from outside they reach it by its variable only."""
     sizes = {}
@@ -224,9 +226,7 @@ def test_hints_of_pnetcdf_are_not_swallowed(extension: str, tmp_path: pathlib.Pa
     [
         ("flashio", 2),
         ("vpicio", 5),
-        ("btio", 4),
-        ("s3dio", 2),
-        *slow(("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5)),
+        *slow(("btio", 4), ("s3dio", 2), ("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5)),
     ],
 )
 def test_staged_closes_change_no_byte(extension: str, tmp_path: pathlib.Path, name: str, ranks: int) -> None:

@@ -17,9 +17,10 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run
+from support.marks import slow
 from support.processes import shared_memory
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 BYTES = 16384
 LINE = re.compile(r"^call (?P<name>[^;]*); (\d+) (?P<result>\w+) (?P<count>-?\d+)$", re.M)
@@ -55,6 +56,7 @@ def agreed(calls: list[list[tuple[str, int]]]) -> list[str]:
     return [ranks[0][0] for ranks in calls]
 
 
+@pytest.mark.slow
 def test_native(family: str, tmp_path: pathlib.Path) -> None:
     """The control of the program: without faults nothing fails."""
     launch = run(tmp_path, 3, "repeat", preload=False)
@@ -188,6 +190,7 @@ def outputs(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Outputs
     return Outputs(tmp_path_factory.mktemp("faults"))
 
 
+@pytest.mark.slow_with("3-0-*EDQUOT*", "4-1-*", "7-3-*")
 @pytest.mark.parametrize(("ranks", "per_node", "hints", "rules", "writes", "reads"), FAULTS)
 def test_collectives_fail_alike_and_work_on(
     outputs: Outputs, ranks: int, per_node: int, hints: str, rules: str, writes: set[str], reads: set[str]
@@ -199,6 +202,7 @@ def test_collectives_fail_alike_and_work_on(
     assert set(agreed(seen["read collective"])) - {"SUCCESS"} == reads, text
 
 
+@pytest.mark.slow_with("*-1-nonblocking", "*-3-independent")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize(("rules", "reads", "writes"), INDEPENDENT)
@@ -215,7 +219,7 @@ def test_independent_calls_fail_by_themselves(
         assert "rank=0" not in rules or all(result == "SUCCESS" for call in calls for result, _ in call[1:])
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [*slow(1), 3])
 @pytest.mark.parametrize(("rules", "hints"), HARMLESS)
 def test_short_and_interrupted_transfers_are_finished(outputs: Outputs, ranks: int, rules: str, hints: str) -> None:
     """Nothing fails: odd sizes and interruptions only cost time."""
@@ -247,7 +251,7 @@ def check_beyond(launch: Launch, ranks: int, error_class: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["collective", "independent"])
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (4, 2)])
+@pytest.mark.parametrize(("ranks", "per_node"), [*slow((1, 0)), (3, 0), (4, 2)])
 def test_full_disk(extension: str, small_disk: pathlib.Path, ranks: int, per_node: int, kind: str) -> None:
     """A real one. (OMPIO reports success with a count of 0, ROMIO's independent write of a view never returns.)"""
     launch = run(small_disk, ranks, "beyond", kind, env={"MPIOX_RANKS_PER_NODE": str(per_node)})
@@ -255,7 +259,7 @@ def test_full_disk(extension: str, small_disk: pathlib.Path, ranks: int, per_nod
 
 
 @pytest.mark.parametrize("kind", ["collective", "independent"])
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [*slow(1), 3])
 def test_beyond_the_file_size_limit(extension: str, tmp_path: pathlib.Path, ranks: int, kind: str) -> None:
     """RLIMIT_FSIZE with SIGXFSZ ignored: EFBIG."""
     launch = run(tmp_path, ranks, "beyond", kind, str(1 << 17))

@@ -24,6 +24,7 @@ from mpiio_ext.bench import methods
 from support import codes, mounts, subfiles
 from support.launch import Launch, base_environment, mpi_family, mpi_run
 from support.made_subfiles import command
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -137,6 +138,8 @@ def agree_classic(reference: pathlib.Path, path: pathlib.Path) -> None:
     assert reference_dump("ncmpidump", reference) == codes.comparable(serial(tool("ncmpidump"), path))
 
 
+@pytest.mark.both_with("vpicio-transpose*")
+@pytest.mark.slow_with("*-auto", "btio-*", "ipic3d-*", "climate-*")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", codes.CODES)
 def test_same_file(extension: str, tmp_path: pathlib.Path, name: str, method: str) -> None:
@@ -157,6 +160,7 @@ def agree(name: str, references: list[pathlib.Path], found: list[pathlib.Path]) 
         agree_classic(references[0], found[0])
 
 
+@pytest.mark.slow_except("vpicio", "s3dio")
 @pytest.mark.parametrize("name", codes.CODES)
 def test_stored_as_several(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     """The same file through a mount, and after a merge."""
@@ -176,7 +180,9 @@ def test_stored_as_several(extension: str, tmp_path: pathlib.Path, name: str) ->
     agree(name, native(name), found)
 
 
-@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC", "NETCDF4"])
+@pytest.mark.parametrize(
+    "kind", [*slow("NETCDF3_CLASSIC"), "NETCDF3_64BIT_OFFSET", *slow("NETCDF4_CLASSIC", "NETCDF4")]
+)
 @pytest.mark.parametrize(
     "method", [pytest.param("auto", marks=pytest.mark.slow), "group_cyclic+mpiox_ranks_per_node=2"]
 )

@@ -14,6 +14,7 @@ import pytest
 import mpiio_ext
 from support import pretended_gpu
 from support.launch import base_environment, launcher, python_run, run_bounded
+from support.marks import slow
 from support.pretended_gpu import Driver
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -55,6 +56,16 @@ def written(folder: pathlib.Path, nbytes: int) -> tuple[np.ndarray[Any, Any], np
     return found, np.stack(ours, axis=1)
 
 
+@pytest.mark.both_with("two_phase-DEVICE-Driver.CUDA", "independent-DEVICE-Driver.CUDA")
+@pytest.mark.slow_with(
+    "nodes-DEVICE-Driver.CUDA",
+    "sieved-DEVICE-Driver.CUDA",
+    "cached-DEVICE-Driver.CUDA",
+    "two_phase-DEVICE-Driver.HIP",
+    "independent-DEVICE-Driver.HIP",
+    "delegates-DEVICE-Driver.HIP",
+    "two_phase-POOL-Driver.CUDA",
+)
 @pytest.mark.parametrize(
     ("way", "kind", "driver"),
     [
@@ -77,7 +88,7 @@ def test_bytes_and_counts(way: str, kind: str, driver: Driver, tmp_path: pathlib
     assert all(rank["most_registered"] == 2 * 20480 and rank["most_under_way"] <= 2 * 20480 for rank in seen), seen
 
 
-@pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent", "delegates"])
+@pytest.mark.parametrize("way", ["two_phase", *slow("nodes", "direct"), "independent", *slow("delegates")])
 def test_host_memory_is_no_more_than_the_access_needs(way: str, tmp_path: pathlib.Path) -> None:
     """With the largest buffers, host memory is as much as the data of both."""
     nbytes = 200 * BLOCK
@@ -85,6 +96,7 @@ def test_host_memory_is_no_more_than_the_access_needs(way: str, tmp_path: pathli
     assert all(rank["errors"] == [""] and 0 < rank["most_registered"] <= 2 * nbytes for rank in seen), seen
 
 
+@pytest.mark.slow_with("*-PINNED", "independent-Driver.CUDA-*")
 @pytest.mark.parametrize("kind", ["MANAGED", "PINNED"])
 @pytest.mark.parametrize(
     ("way", "driver"),
@@ -116,7 +128,7 @@ def test_device_memory_that_the_processor_could_access(
             assert (found == ours).all()
 
 
-@pytest.mark.parametrize("way", ["two_phase", "direct", "independent", "delegates"])
+@pytest.mark.parametrize("way", ["two_phase", *slow("direct", "independent"), "delegates"])
 def test_memory_that_no_driver_copies(way: str, tmp_path: pathlib.Path) -> None:
     """That of Level Zero: an error on every rank, no crash; managed memory is written as that of the host."""
     nbytes = 100 * BLOCK
@@ -131,6 +143,7 @@ def test_memory_that_no_driver_copies(way: str, tmp_path: pathlib.Path) -> None:
     assert (found == ours).all()
 
 
+@pytest.mark.slow_with("two_phase-read", "independent-write", "delegates-read")
 @pytest.mark.parametrize("verb", [(), ("--read",)], ids=["write", "read"])
 @pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
 def test_one_datatype_with_memory_of_host_and_gpu(way: str, verb: tuple[str, ...], tmp_path: pathlib.Path) -> None:
@@ -151,7 +164,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("failure", ["later-copy", "lost-context"])
+@pytest.mark.parametrize("failure", [*slow("later-copy"), "lost-context"])
 def test_a_driver_of_hip_that_fails(failure: str, tmp_path: pathlib.Path) -> None:
     """The error has HIP's name."""
     seen = run(tmp_path, "two_phase", 200 * BLOCK, "--fail", f"1:{FAILURES[failure]}", driver=Driver.HIP)
@@ -167,6 +180,8 @@ def pairs() -> list[Any]:
     ]
 
 
+@pytest.mark.both_with("two_phase-later-copy")
+@pytest.mark.slow_with("nodes-later-copy", "direct-later-copy", "nonblocking-later-copy", "cached-later-copy")
 @pytest.mark.parametrize(("way", "failure"), pairs())
 def test_a_driver_that_fails(way: str, failure: str, tmp_path: pathlib.Path) -> None:
     """Each rank of a collective gets the error, with the driver's name; the file has no byte that nobody wrote."""
@@ -185,7 +200,7 @@ def test_a_driver_that_fails(way: str, failure: str, tmp_path: pathlib.Path) -> 
     assert not (found[:, 1] == ours[:, 1]).all()
 
 
-@pytest.mark.parametrize("way", ["two_phase", "nodes", "independent", "delegates"])
+@pytest.mark.parametrize("way", ["two_phase", *slow("nodes", "independent"), "delegates"])
 def test_the_next_access_works(way: str, tmp_path: pathlib.Path) -> None:
     """A failure that does not lose the context is over with its call."""
     nbytes = 100 * BLOCK
@@ -195,7 +210,7 @@ def test_the_next_access_works(way: str, tmp_path: pathlib.Path) -> None:
     assert (found == ours).all()
 
 
-@pytest.mark.parametrize("way", ["two_phase", "nodes", "independent", "delegates"])
+@pytest.mark.parametrize("way", ["two_phase", *slow("nodes"), "independent", *slow("delegates")])
 def test_a_read_that_fails(way: str, tmp_path: pathlib.Path) -> None:
     nbytes = 200 * BLOCK
     seen = run(tmp_path, way, nbytes, "--fail", "1:cuMemcpyHtoDAsync_v2:2:999", "--read")
@@ -203,6 +218,9 @@ def test_a_read_that_fails(way: str, tmp_path: pathlib.Path) -> None:
     assert all(bool(rank["errors"][0]) == (WAYS[way][0] == "_all") for rank in (seen[0], seen[2])), seen
 
 
+@pytest.mark.slow_except(
+    "two_phase-cuStreamSynchronize:*", "independent-cuPointerGetAttributes:*", "delegates-cuStreamSynchronize:*"
+)
 @pytest.mark.parametrize("failure", ["cuStreamSynchronize:2:700", "cuPointerGetAttributes:1:700"])
 @pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent", "delegates"])
 def test_a_driver_that_no_longer_answers(way: str, failure: str, tmp_path: pathlib.Path) -> None:
@@ -215,6 +233,7 @@ def test_a_driver_that_no_longer_answers(way: str, failure: str, tmp_path: pathl
             assert not error or ("rank 1: " in error and "CUDA_ERROR_ILLEGAL_ADDRESS" in error), error
 
 
+@pytest.mark.slow_with("independent-Driver.CUDA-700", "delegates-Driver.CUDA-700")
 @pytest.mark.parametrize(
     ("way", "driver", "result"),
     [*((way, Driver.CUDA, 700) for way in ("two_phase", "independent", "delegates")), ("two_phase", Driver.HIP, 100)],
@@ -259,7 +278,7 @@ def test_accesses_that_grow(tmp_path: pathlib.Path) -> None:
     assert seen["errors"] == [""] and seen["registered"] == 2 * 53248, seen
 
 
-@pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent"])
+@pytest.mark.parametrize("way", ["two_phase", *slow("nodes", "direct"), "independent"])
 def test_the_end_of_the_file(way: str, tmp_path: pathlib.Path) -> None:
     """Bytes that are not there are not counted."""
     nbytes, blocks = 200 * BLOCK, 100
@@ -276,6 +295,7 @@ def test_host_memory_that_is_not_registered(way: str, tmp_path: pathlib.Path) ->
     assert (found == ours).all()
 
 
+@pytest.mark.slow_with("contiguous-independent", "chunked-collective")
 @pytest.mark.parametrize(
     "case",
     [
@@ -329,8 +349,10 @@ def test_a_page_has_the_bytes(tmp_path: pathlib.Path) -> None:
         (),
         ("mpiox_subfiles=2",),
         ("mpiox_delegates=1", "mpiox_close=staged"),
-        ("mpiox_delegates=1", "mpiox_close=never"),
-        ("mpiox_delegates=2", "mpiox_delegate_mode=thread", "mpiox_delegate_ack=replica"),
+        pytest.param(("mpiox_delegates=1", "mpiox_close=never"), marks=pytest.mark.slow),
+        pytest.param(
+            ("mpiox_delegates=2", "mpiox_delegate_mode=thread", "mpiox_delegate_ack=replica"), marks=pytest.mark.slow
+        ),
         ("mpiox_storage=io_uring",),
     ],
     ids=lambda hints: hints[-1].partition("=")[2] if hints else "plain",

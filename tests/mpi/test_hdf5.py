@@ -63,6 +63,8 @@ def reference(parallel_h5py: None, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder / "data.h5"
 
 
+@pytest.mark.both_with("4")
+@pytest.mark.slow_except("3", "4")
 @pytest.mark.parametrize("ranks", RANKS)
 def test_datasets(parallel_h5py: None, cases: Cases, reference: pathlib.Path, ranks: int) -> None:
     """Contiguous, chunked and strided datasets; statistics prove that the calls went through the library."""
@@ -82,6 +84,7 @@ def test_datasets(parallel_h5py: None, cases: Cases, reference: pathlib.Path, ra
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.both_with("transpose")
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(parallel_h5py: None, cases: Cases, method: str) -> None:
     """The same with each method, small stripes, two pretended nodes."""
@@ -90,6 +93,7 @@ def test_methods(parallel_h5py: None, cases: Cases, method: str) -> None:
     check_with_serial_hdf5(path)
 
 
+@pytest.mark.both
 def test_preloaded(tmp_path: pathlib.Path, extension: str, parallel_h5py: None) -> None:
     """An unchanged program under LD_PRELOAD."""
     statistics = tmp_path / "stats.jsonl"

@@ -124,6 +124,14 @@ def test_every_number_has_a_usual_value() -> None:
     assert set(USUAL) == set(NUMBERS)
 
 
+@pytest.mark.slow_with(
+    "mpiox_delegate_patience",
+    "mpiox_delegate_quantum",
+    "mpiox_delegate_report",
+    "mpiox_delegate_time_slice",
+    "mpiox_delegate_timeout",
+    "mpiox_delegate_weight",
+)
 @pytest.mark.parametrize("name", sorted(NUMBERS))
 def test_smallest_usual_and_largest(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: pathlib.Path, name: str
@@ -139,6 +147,8 @@ def test_smallest_usual_and_largest(
         assert seen[name] == next(hint.value for hint in hints.in_force() if hint.spec.name == name)
 
 
+@pytest.mark.both_with("cb_config_list")
+@pytest.mark.slow_with("mpiox_delegates")
 @pytest.mark.parametrize("name", COUNTS)
 def test_texts_that_are_counts(tmp_path: pathlib.Path, name: str) -> None:
     values, around = COUNTS[name]

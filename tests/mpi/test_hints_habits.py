@@ -16,7 +16,7 @@ from support.launch import base_environment, launcher, mpi_family, python_run, r
 # isort: split
 from cluster import launchers
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 PROGRAM = """
 import os

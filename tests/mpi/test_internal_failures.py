@@ -9,9 +9,9 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import Launch, mpi_run
-from support.tiers import slow
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 HEAD = """
 import ctypes, itertools, pathlib, sys
@@ -192,7 +192,7 @@ def test_operations_that_fail(extension: str, tmp_path: pathlib.Path) -> None:
     ("operation", "n", "message"),
     [
         ("Irecv", 0, "agreeing on the access region"),
-        ("Isend", 0, "agreeing on the access region"),
+        *slow(("Isend", 0, "agreeing on the access region")),
         ("Irecv", 1, "exchanging views"),
         ("Imrecv", 0, "receiving a message from another node"),
     ],

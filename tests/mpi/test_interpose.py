@@ -15,8 +15,9 @@ import pytest
 from mpiio_ext.common.iocalls import CALLS
 from support import cbuild, fortran_calls
 from support.launch import PROGRAMS, base_environment, json_lines, launcher, mpi_run, python_run, run_bounded
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 
 def _compile(wrapper: str, words: list[str], target: pathlib.Path) -> pathlib.Path:
@@ -58,7 +59,7 @@ def test_c_program_native(programs: dict[str, pathlib.Path], tmp_path: pathlib.P
     _all_ok(launch.stdout, 16)
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [*slow(1), 3])
 def test_c_program_preloaded(
     programs: dict[str, pathlib.Path], extension: str, family: str, tmp_path: pathlib.Path, ranks: int
 ) -> None:
@@ -127,6 +128,7 @@ def test_collective_buffering_disabled_goes_straight_to_the_file(
 # ---- Fortran --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_with("mpif.h-linked", "mpi-*")
 @pytest.mark.parametrize("linked", [False, True], ids=["preloaded", "linked"])
 @pytest.mark.parametrize("binding", [1, 2, 3], ids=["mpif.h", "mpi", "mpi_f08"])
 def test_fortran_program(extension: str, family: str, tmp_path: pathlib.Path, binding: int, linked: bool) -> None:
@@ -154,7 +156,7 @@ FAILED = re.compile(
 TWINS = ("  leading", "  both sides", "       7.chk")
 
 
-@pytest.mark.parametrize("binding", [1, 2, 3], ids=["mpif.h", "mpi", "mpi_f08"])
+@pytest.mark.parametrize("binding", [1, *slow(2), 3], ids=["mpif.h", "mpi", "mpi_f08"])
 def test_fortran_calls(extension: str, family: str, tmp_path: pathlib.Path, binding: int) -> None:
     """Every call with all that a binding converts: results, names and bytes of files are those of the MPI library."""
     source = tmp_path / "fortran_calls.inc"

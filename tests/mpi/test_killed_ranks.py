@@ -13,9 +13,10 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import PROGRAMS, launcher, library_path, marked_processes
+from support.marks import slow
 from support.processes import job, shared_memory, words
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 LIMIT_S = 160.0
 #: How long processes may take to be gone after mpirun: both MPIs end the other ranks by signals.
@@ -33,16 +34,16 @@ def run_until_it_ends(command: list[str], env: dict[str, str], log: pathlib.Path
 #: How it dies, when, which rank of how many, ranks of a pretended node, whether requests are slow.
 DEATHS = [
     ("kill", "between", 1, 3, 0, False),
-    ("kill", "inside", 0, 3, 0, False),
+    *slow(("kill", "inside", 0, 3, 0, False)),
     ("kill", "inside", 2, 4, 2, False),
-    ("exit", "inside", 3, 4, 1, False),
+    *slow(("exit", "inside", 3, 4, 1, False)),
     ("kill", "inside", 1, 3, 0, True),
     ("exit", "inside", 0, 2, 0, True),
     ("kill", "opening", 1, 3, 0, False),
-    ("exit", "opening", 0, 4, 2, False),
+    *slow(("exit", "opening", 0, 4, 2, False)),
     ("kill", "reading", 0, 4, 2, False),
     ("exit", "independent", 2, 3, 0, False),
-    ("kill", "inside", 6, 7, 3, False),
+    *slow(("kill", "inside", 6, 7, 3, False)),
 ]
 
 

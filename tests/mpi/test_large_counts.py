@@ -13,7 +13,7 @@ from support.cases import Case, Cases, program_case
 from support.cbuild import failed_checks, mpi_program
 from support.launch import MEMORY, PROGRAMS, mpi_run, of_ranks, python_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 PROGRAM = PROGRAMS / "large_accesses.py"
 

@@ -11,7 +11,7 @@ import pytest
 from support.cbuild import mpi_program
 from support.launch import mpi_run, preload_environment
 
-pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.usefixtures("extension")]
 RANKS = 3
 PROGRAM = """
 import sys

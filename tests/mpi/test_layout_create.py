@@ -93,6 +93,7 @@ def test_what_the_file_got_counts(folder: pathlib.Path) -> None:
     assert result["told"]["striping_factor"] == "4"  # type: ignore[index]
 
 
+@pytest.mark.both
 def test_all_servers(folder: pathlib.Path) -> None:
     """-1 is Lustre's word for all its targets; where there is no such word, the folder's number stays."""
     result = made(folder, "lustre", {"striping_factor": "-1", "striping_unit": "2097152"}, FAKE_FS_SERVERS="7")

@@ -12,7 +12,7 @@ import pytest
 from support.launch import Launch, base_environment, launcher, run_bounded
 from support.parts import CACHE, PARTS, missing
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.slow]
 
 PROGRAM = """
 import sys

@@ -92,6 +92,8 @@ def check_h5py(plugin: str, arguments: tuple[str, ...], ranks: int, method: str,
     return [result["stats"] for result in results]
 
 
+@pytest.mark.both
+@pytest.mark.slow_with("transpose+mpiox_ranks_per_node=1")
 @pytest.mark.parametrize("method", METHODS)
 def test_h5py_parallel_tests(extension: str, plugin: str, method: str) -> None:
     """The tests that h5py's authors have marked as parallel."""
@@ -167,6 +169,8 @@ def native_example(examples: pathlib.Path, kind: str) -> bytes:
         return (pathlib.Path(name) / "parallel_test.nc").read_bytes()
 
 
+@pytest.mark.both
+@pytest.mark.slow_except("auto-NETCDF4")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
 def test_netcdf4_example(
@@ -180,6 +184,7 @@ def test_netcdf4_example(
     assert (tmp_path / "parallel_test.nc").read_bytes() == native_example(examples, kind)
 
 
+@pytest.mark.slow_with("transpose+mpiox_ranks_per_node=1")
 @pytest.mark.parametrize("method", METHODS)
 def test_netcdf4_compressed_example(
     extension: str, examples: pathlib.Path, tmp_path: pathlib.Path, method: str

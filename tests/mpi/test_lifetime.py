@@ -26,8 +26,9 @@ from support.launch import (
     python_run,
     run_bounded,
 )
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 BLOCK_BYTES, BLOCKS = 1000, 20
 OTHER_WORLD = "native: ranks of another MPI_COMM_WORLD share the file"
@@ -90,6 +91,7 @@ def ending(tmp_path: pathlib.Path, ranks: int, case: str, per_node: int, *, prel
     return statistics(tmp_path / "stats")
 
 
+@pytest.mark.slow_with("*-2-0", "*-2-1", "closed-4-0", "behind-1-0")
 @pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (2, 0), (2, 1), (4, 0), (4, 2)])
 @pytest.mark.parametrize("case", ["closed", "behind"])
 def test_closed_inside_finalize(extension: str, tmp_path: pathlib.Path, case: str, ranks: int, per_node: int) -> None:
@@ -111,7 +113,7 @@ def test_opened_inside_finalize(extension: str, family: str, tmp_path: pathlib.P
     assert [row["collective_writes"] for row in rows] == [2, 1, 3]
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (2, 0), (4, 0), (4, 2)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), *slow((2, 0), (4, 0)), (4, 2)])
 def test_never_closed(extension: str, family: str, tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """Nonblocking writes that nobody waits for arrive; nothing crashes."""
     if per_node and family == "mpich":
@@ -153,7 +155,7 @@ for kept in (file.id, data.id):  # so that not even the end of Python closes the
 """
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (2, 1), (4, 0), (4, 2)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), *slow((2, 1), (4, 0)), (4, 2)])
 def test_h5py_without_close(extension: str, tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     h5py = pytest.importorskip("h5py")
     script = tmp_path / "forgets.py"
@@ -269,6 +271,7 @@ def test_some_programs_without_the_library(extension: str, tmp_path: pathlib.Pat
 # ---- MPIOX_STATS on some ranks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow_with("plain-0", "alone-1")
 @pytest.mark.parametrize("speaker", [0, 1])
 @pytest.mark.parametrize("case", ["plain", "alone"])
 def test_statistics_on_one_rank(extension: str, tmp_path: pathlib.Path, speaker: int, case: str) -> None:
@@ -294,6 +297,7 @@ def test_statistics_on_one_rank(extension: str, tmp_path: pathlib.Path, speaker:
 SESSIONS = {"alone": [], "init": [(1, 0)] * 2, "again": [(1, 0)] * 20, "outlives": [(1, 0), (0, 2)]}
 
 
+@pytest.mark.slow_with("*-0-2", "*-1-1")
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("per_node", [0, 1])
 @pytest.mark.parametrize("case", list(SESSIONS))

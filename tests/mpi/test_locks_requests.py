@@ -97,6 +97,7 @@ def test_requests(
     assert [*told["sizes"], *[0] * (length - len(told["sizes"]))] == counts  # type: ignore[misc,arg-type]
 
 
+@pytest.mark.both
 def test_requests_by_hand(counted: dict[tuple[int, str, bool], dict[str, object]]) -> None:
     """32 MiB: a window of 1 MiB is one request of a contiguous domain; transpose has a stripe at a time."""
     assert counted[0, "aligned", False]["requests"] == 32

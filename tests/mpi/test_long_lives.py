@@ -48,6 +48,7 @@ def statistics(path: pathlib.Path) -> list[dict[str, object]]:
 # ---- communicators ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("count", [120, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_one_communicator_after_the_other(extension: str, tmp_path: pathlib.Path, count: int) -> None:
     """Memory is bounded: nine tenths of the communicators add less than 4 MiB to what the MPI library adds."""
@@ -61,6 +62,7 @@ def test_one_communicator_after_the_other(extension: str, tmp_path: pathlib.Path
         assert written == b"".join(bytes([97 + rank]) * 64 for rank in range(RANKS)), node
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("count", [60, pytest.param(600, marks=pytest.mark.slow)])
 def test_many_communicators_together(extension: str, tmp_path: pathlib.Path, count: int) -> None:
     """All of them taken over, with few descriptors more than the MPI library has, and little memory."""
@@ -73,6 +75,7 @@ def test_many_communicators_together(extension: str, tmp_path: pathlib.Path, cou
     assert ours["late_kib"] - native["late_kib"] <= 256 * count + 16384
 
 
+@pytest.mark.both
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [{}, {"MPIOX_STATS": "1"}, {"MPIOX_RANKS_PER_NODE": "1"}], ids=["", "stats", "nodes"])
 def test_as_many_communicators_as_natively(
@@ -92,6 +95,7 @@ def test_as_many_communicators_as_natively(
 # ---- many ranks ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both
 @pytest.mark.slow
 @pytest.mark.parametrize("node", [0, 8], ids=["one_node", "nodes_of_8"])
 @pytest.mark.parametrize("ranks", [32, 64])
@@ -114,6 +118,7 @@ def test_opening_with_many_ranks(extension: str, tmp_path: pathlib.Path, ranks: 
 # ---- descriptors -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("ranks", "count"), [(1, 0), (2, 80)])
 def test_as_many_files_as_natively(extension: str, tmp_path: pathlib.Path, ranks: int, count: int) -> None:
     """Few files fewer under `ulimit -n 128`; each works, also one whose name is gone or changed or another file's.
@@ -137,6 +142,8 @@ def test_as_many_files_as_natively(extension: str, tmp_path: pathlib.Path, ranks
     assert (tmp_path / "file.2.new").read_bytes() == moved
 
 
+@pytest.mark.both_with("all-")
+@pytest.mark.slow_with("first-*", "last-*:mpiox_delegates=*")
 @pytest.mark.parametrize("hints", ["*:mpiox_delegates=1:mpiox_delegate_cache=8m:mpiox_close=staged", ""])
 @pytest.mark.parametrize("who", [-1, 0, 1], ids=["all", "first", "last"])
 def test_the_last_descriptors(extension: str, tmp_path: pathlib.Path, who: int, hints: str) -> None:

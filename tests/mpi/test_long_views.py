@@ -10,7 +10,7 @@ import pytest
 from support.cbuild import mpi_program
 from support.launch import json_lines, mpi_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 RANKS = 4
 #: Members of each rank's file type. The long ones are more than 2 GiB in sum: once the end of every collective.

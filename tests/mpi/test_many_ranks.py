@@ -13,9 +13,9 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import mpi_run
-from support.tiers import slow
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 #: Bytes of a piece, and pieces of a rank: 16 KiB in turn.
 PIECE, PIECES = 64, 256

@@ -13,7 +13,7 @@ import pytest
 from support import fuzz
 from support.fetch import FetchError, sdist
 from support.launch import MEMORY, PROGRAMS, of_ranks, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -74,6 +74,7 @@ def check(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: str) -
     return results
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("ranks", [2, *slow(1, 4)])
 def test_default(program: pathlib.Path, extension: str, memory_folder: pathlib.Path, ranks: int) -> None:
     """As a user gets it."""
@@ -105,9 +106,10 @@ def test_each_method_at_other_sizes(
     check(program, ranks, memory_folder, hints)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("mode", "ranks", "per_node"),
-    [("spawn", 2, 0), ("thread", 2, 1), *slow(("thread", 1, 0), ("thread", 4, 2), ("spawn", 4, 0), ("spawn", 4, 2))],
+    [("spawn", 2, 0), *slow(("thread", 2, 1), ("thread", 1, 0), ("thread", 4, 2), ("spawn", 4, 0), ("spawn", 4, 2))],
 )
 def test_delegates(
     program: pathlib.Path, extension: str, memory_folder: pathlib.Path, mode: str, ranks: int, per_node: int

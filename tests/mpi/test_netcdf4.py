@@ -10,7 +10,7 @@ import pytest
 
 from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -66,7 +66,8 @@ def check_alone(path: pathlib.Path) -> None:
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
 
-@pytest.mark.parametrize(("form", "ranks"), [("NETCDF4", 1), ("NETCDF4", 4), (CDF5, 1), (CDF5, 4)])
+@pytest.mark.both_with("NETCDF4-4")
+@pytest.mark.parametrize(("form", "ranks"), [*slow(("NETCDF4", 1)), ("NETCDF4", 4), *slow((CDF5, 1)), (CDF5, 4)])
 def test_round_trip(parallel_netcdf4: None, cases: Cases, form: str, ranks: int) -> None:
     """Both ways to the file; statistics prove that the calls went through the library."""
     folder = cases.result(f"{form} {ranks}").folder
@@ -94,6 +95,7 @@ def native(parallel_netcdf4: None, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder / "data.nc"
 
 
+@pytest.mark.slow_except("group_cyclic", "transpose")
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_leave_the_native_bytes(cases: Cases, native: pathlib.Path, method: str) -> None:
     """CDF-5 has no time stamps: the MPI library alone and every method leave the same file."""
@@ -102,6 +104,7 @@ def test_methods_leave_the_native_bytes(cases: Cases, native: pathlib.Path, meth
     assert (folder / "data.nc").read_bytes() == native.read_bytes()
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("form", ["NETCDF4", CDF5])
 def test_preloaded(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str) -> None:
     """An unchanged program under LD_PRELOAD."""
@@ -176,6 +179,7 @@ def test_staged_files_again(tmp_path: pathlib.Path, parallel_netcdf4: None, prel
     assert len(found["staged"]) == 3
 
 
+@pytest.mark.both
 def test_missing_file(parallel_netcdf4: None, cases: Cases) -> None:
     """Errors of the layers below arrive as netCDF4's own, on every rank."""
     assert cases.result("missing").stdout == ("raised True\n",) * 4

@@ -9,7 +9,7 @@ import pytest
 from support.cases import Case, Cases
 from support.launch import json_lines
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 LEVELS = ("serialized", "multiple")
 HEAD = """
@@ -171,6 +171,7 @@ def test_names_with_a_prefix(cases: Cases, ranks: int) -> None:
     assert "verified" in cases.result(f"prefixes {ranks}").stdout[0]
 
 
+@pytest.mark.slow_except("1-serialized", "4-*")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_many_files_on_many_communicators(cases: Cases, ranks: int, level: str) -> None:
@@ -178,6 +179,7 @@ def test_many_files_on_many_communicators(cases: Cases, ranks: int, level: str) 
     assert "verified" in cases.result(f"many {ranks} {level}").stdout[0]
 
 
+@pytest.mark.slow_with("2-0-*", "5-0-*", "5-1-serialized")
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("ranks", "node"), [(ranks, node) for ranks, _, node in FAILING_ON])
 def test_one_rank_that_cannot_follow(cases: Cases, ranks: int, node: int, level: str) -> None:

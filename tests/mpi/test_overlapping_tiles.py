@@ -6,7 +6,7 @@ import pytest
 
 from support.cases import Case, Cases
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 PROGRAM = """
 import sys
@@ -80,6 +80,7 @@ CASES = {f"{where} {ranks}": tiles(ranks, nodes) for where, nodes in NODES.items
 CASES |= {name: tiles_under_locks(words) for name, words in LOCKED.items()}
 
 
+@pytest.mark.slow_with("1-pretended_nodes", "2-*", "3-one_node", "7-*")
 @pytest.mark.parametrize("where", NODES)
 @pytest.mark.parametrize("ranks", RANKS)
 def test_overlapping_tiles(cases: Cases, ranks: int, where: str) -> None:

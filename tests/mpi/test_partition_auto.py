@@ -135,6 +135,7 @@ def seen(cases: Cases, name: str) -> tuple[str, str, int, int]:
     return partition, reason, requests, largest
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", ["multiple", "multiple, nodes", "factor", "kept", "apart", "token", "few", "number"])
 def test_a_collective_does_what_the_rules_say(cases: Cases, name: str) -> None:
     """The statistics of writes and reads name what choose() says of the same facts and history, in its words."""

@@ -34,6 +34,7 @@ def everything(folder: pathlib.Path, *more: str, ranks: int = RANKS) -> Launch:
     return run_bounded(command, env=base_environment(), timeout_s=120, check=False)
 
 
+@pytest.mark.both
 def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     """Every limit of what is not time holds, and everything that the steps leave is there."""
     (tmp_path / "data").mkdir()
@@ -71,6 +72,7 @@ def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     assert "All limits hold" in (out / "comparison.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_which_bytes_every_rank_touches(tmp_path: pathlib.Path) -> None:
     """Views of seven kinds: with each rank in the path all bytes are touched again, by the same ranks."""
     (tmp_path / "data").mkdir()

@@ -14,8 +14,8 @@ from mpiio_ext.bench.kernels import create
 from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.errors import ArgumentError
 from support.launch import PROGRAMS, Launch, base_environment, python_run, run_bounded
+from support.marks import slow
 from support.pioneer_paths import EVERYTHING, row, save
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -128,6 +128,7 @@ def test_a_call_that_fails_ends_the_bench(views: pathlib.Path, tmp_path: pathlib
     assert "MPI_File_" in found["failure"]
 
 
+@pytest.mark.slow
 def test_everything_but_names(tmp_path: pathlib.Path) -> None:
     """POSIX and streams run too; what is done to folders is left out; a dry run says what moves."""
     save(EVERYTHING, tmp_path / "all.parquet")

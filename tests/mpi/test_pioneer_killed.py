@@ -11,6 +11,7 @@ import time
 import pytest
 
 from support.launch import marked_processes, python_run
+from support.marks import slow
 from support.processes import job, words
 
 pytestmark = pytest.mark.mpi
@@ -26,7 +27,7 @@ for number in range(2):
 """
 
 
-@pytest.mark.parametrize("name", ["TERM", "KILL"])
+@pytest.mark.parametrize("name", [*slow("TERM"), "KILL"])
 def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     python_run(

@@ -12,7 +12,7 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.synthesis import find_violations
 from support.launch import PROGRAMS, base_environment, python_run, run_bounded
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -126,6 +126,7 @@ def test_views_make_the_same_bytes(tmp_path: pathlib.Path) -> None:
         assert bytes(first[at] for at in written) == bytes(second[at] for at in written), rank
 
 
+@pytest.mark.slow
 def test_a_replay_records_the_path_alone(original: tuple[pathlib.Path, WorkloadPath], tmp_path: pathlib.Path) -> None:
     """What the replay does for itself is not in its trace: folders, the path's own file, input files."""
     folder, path = original
@@ -136,7 +137,8 @@ def test_a_replay_records_the_path_alone(original: tuple[pathlib.Path, WorkloadP
     assert not [name for name in again.table["file"].to_pylist() if name is not None and "path.parquet" in name]
 
 
-@pytest.mark.parametrize("ranks", [4, *slow(2)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [4, 2])
 def test_several_handles_on_one_file(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """Each call goes through the handle that it went through: nothing fails, and the files are as long."""
     del extension

@@ -12,7 +12,7 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.synthesis import find_violations
 from support.launch import PROGRAMS, base_environment, python_run, run_bounded
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -55,7 +55,7 @@ def test_the_trace_tells_the_members(program: pathlib.Path) -> None:
     }
 
 
-@pytest.mark.parametrize("ranks", [2, 8, *slow(4)])
+@pytest.mark.parametrize("ranks", [2, *slow(8, 4)])
 def test_the_loop_closes(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int) -> None:
     """All metrics but those of time hold, and every rank has opened its files with the right ones."""
     command = [
@@ -111,6 +111,7 @@ def test_the_loop_closes(program: pathlib.Path, tmp_path: pathlib.Path, ranks: i
     }
 
 
+@pytest.mark.slow
 def test_an_odd_number_of_ranks_and_one(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """The last block has one rank; nobody waits for others that are not there."""
     words = [

@@ -17,14 +17,14 @@ from mpiio_ext.cli import main
 from support import fuzz
 from support.cbuild import CSRC, SANITIZE
 from support.launch import PROGRAMS, mpi_family, python_run
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "howto" / "synthesize.md"
 
 
-@pytest.mark.parametrize("ranks", [1, 3, *slow(2, 4)])
+@pytest.mark.parametrize("ranks", [1, *slow(3, 2, 4)])
 def test_random_paths_are_refused_or_carried_out(tmp_path: pathlib.Path, ranks: int) -> None:
     """Nothing crashes, hangs, or is lost without being counted."""
     words = [PROGRAMS / "pioneer_fuzz.py", tmp_path, str(1000 * ranks), str(fuzz.examples(60))]
@@ -34,6 +34,7 @@ def test_random_paths_are_refused_or_carried_out(tmp_path: pathlib.Path, ranks: 
     assert int(found[1]) > 5 and int(found[2]) > 5, launch.describe()
 
 
+@pytest.mark.slow
 def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> None:
     """The engine, built for itself with it."""
     compiler = shutil.which(f"mpicc.{mpi_family()}") or os.path.join(sys.prefix, "bin", "mpicc")

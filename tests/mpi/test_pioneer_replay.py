@@ -14,8 +14,8 @@ import pytest
 from mpiio_ext._load import get_library
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, json_lines, python_run
+from support.marks import slow
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
-from support.tiers import slow
 from support.traced import tracing
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -41,7 +41,7 @@ def pattern(size: int) -> bytes:
     return bytes(at % 251 + 1 for at in range(size))
 
 
-@pytest.mark.parametrize("ranks", [1, 7, *slow(2, 3, 4)])
+@pytest.mark.parametrize("ranks", [*slow(1), 7, *slow(2, 3, 4)])
 def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
     """By more ranks than the path was made of, and by fewer."""
     seen, launch = run(tmp_path, EVERYTHING, ranks)
@@ -63,6 +63,7 @@ def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
     )
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_a_limit_on_bytes(tmp_path: pathlib.Path, ranks: int) -> None:
     """What would be too much is left out; in collectives without hanging."""
@@ -153,7 +154,8 @@ def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
         assert content[begin + 3 * BLOCK : begin + 4 * BLOCK] == pattern(BLOCK)
 
 
-@pytest.mark.parametrize("ranks", [8, *slow(4)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [8, 4])
 def test_ranks_keep_their_groups(tmp_path: pathlib.Path, ranks: int) -> None:
     """Odd ranks have other files than even ones, by as many as were traced and by twice as many."""
     rows = [
@@ -166,7 +168,8 @@ def test_ranks_keep_their_groups(tmp_path: pathlib.Path, ranks: int) -> None:
     assert {item.name for item in (tmp_path / "below").iterdir()} == names, launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [5, *slow(2, 4)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [5, 2, 4])
 def test_files_of_other_ranks(tmp_path: pathlib.Path, ranks: int) -> None:
     """Neighbours read what ranks that are late have written; the root looks at files, and removes one."""
     late = {"slack": 100_000_000, "groups": 2}
@@ -213,7 +216,8 @@ def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None
     assert not (tmp_path / "below" / "a").exists()
 
 
-@pytest.mark.parametrize("ranks", [3, *slow(1)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [3, 1])
 def test_a_trace_without_opens(tmp_path: pathlib.Path, ranks: int) -> None:
     """As Darshan DXT's: accesses alone, at their offsets."""
     rows = [row("write", "a", "shared", at=at, size=BLOCK, step=2 * BLOCK) for at in (BLOCK, 0)]
@@ -225,7 +229,7 @@ def test_a_trace_without_opens(tmp_path: pathlib.Path, ranks: int) -> None:
         assert (tmp_path / "below" / name).read_bytes() == pattern(2 * BLOCK * ranks)
 
 
-@pytest.mark.parametrize("spin_us", [0, 40, None])
+@pytest.mark.parametrize("spin_us", [*slow(0), 40, *slow(None)])
 def test_slack_times_are_spun_for_as_asked(tmp_path: pathlib.Path, spin_us: int | None) -> None:
     """By the command: what is spun is what was asked for; by itself next to nothing where ranks share a core."""
     save([row("stat", "in", "shared", slack=1_000_000)] * 5, tmp_path / "path.parquet")
@@ -305,7 +309,7 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     assert used[0]["collective_writes"] > 0
 
 
-@pytest.mark.parametrize("asked", ["", "--extension", "preloaded", "traced"])
+@pytest.mark.parametrize("asked", [*slow(""), "--extension", *slow("preloaded"), "traced"])
 def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, asked: str) -> None:
     """Where nobody asks for the extension the path meets the MPI library alone, as its program did."""
     save(EVERYTHING, tmp_path / "path.parquet")
@@ -347,6 +351,7 @@ def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "new" / name.lstrip("/")).read_bytes() == pattern(2)
 
 
+@pytest.mark.slow
 def test_limits_on_what_is_made(tmp_path: pathlib.Path) -> None:
     """Preallocation counts as writing; input that is longer than the limit is refused, and told by a dry run."""
     save(

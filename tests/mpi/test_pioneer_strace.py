@@ -16,7 +16,6 @@ from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 from mpiio_ext.pioneer.path import WorkloadPath
 from support.launch import base_environment, python_run, run_bounded
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -99,7 +98,8 @@ def test_second_names_and_mappings_come_into_the_path(tmp_path: pathlib.Path) ->
     assert checked.exit_code == 0, checked.output
 
 
-@pytest.mark.parametrize("ranks", [4, *slow(1, 2)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [4, 1, 2])
 def test_the_replay_makes_the_calls_of_the_trace(tmp_path: pathlib.Path, ranks: int) -> None:
     """Every one but the symbolic link, which is left out with a reason; nothing besides."""
     made = CliRunner().invoke(

@@ -23,10 +23,11 @@ from mpiio_ext.pioneer.sanitize.sanitize import SANITIZED, application_only, san
 from mpiio_ext.pioneer.table import TraceInfo
 from support import cbuild
 from support.launch import base_environment, mpi_run
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
-PATTERNS = ("contiguous", "interleaved", "nonblocking", "files")
+PATTERNS = ("contiguous", *slow("interleaved"), "nonblocking", *slow("files"))
 KERNELS = ("mpi_io_test_strided", "coll_perf", "nas_btio")
 RANKS = 3
 #: What mpi4py does when it opens a file.

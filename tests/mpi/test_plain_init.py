@@ -13,7 +13,7 @@ import pytest
 from support.cases import Case, Cases
 from support.launch import json_lines
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 HEAD = """
 import pathlib, sys
@@ -171,6 +171,7 @@ def files(folder: pathlib.Path) -> list[dict[str, int]]:
     return [line for line in lines if line["kind"] == "file"]
 
 
+@pytest.mark.slow_with("*-3-1")
 @pytest.mark.parametrize(("ranks", "per_node"), PLACES)
 @pytest.mark.parametrize("name", ["memory", "shared", "nonblocking"])
 def test_no_access_is_the_mpi_librarys(cases: Cases, name: str, ranks: int, per_node: int) -> None:
@@ -179,6 +180,7 @@ def test_no_access_is_the_mpi_librarys(cases: Cases, name: str, ranks: int, per_
         assert line["native_calls"] == 0, line
 
 
+@pytest.mark.slow_with("3-1")
 @pytest.mark.parametrize(("ranks", "per_node"), PLACES)
 def test_small_pieces_go_to_the_mpi_library(cases: Cases, ranks: int, per_node: int) -> None:
     """Nonblocking collectives of small pieces: alone in the first view, by the MPI library in the later ones."""

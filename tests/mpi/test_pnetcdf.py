@@ -12,7 +12,7 @@ import pytest
 from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, of_ranks, python_alone
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 PROGRAM = PROGRAMS / "pnetcdf_calls.py"
 NATIVE = "*:mpiox_enable=false"

@@ -12,7 +12,7 @@ import pytest
 from support.cases import Case, Cases
 from support.launch import mpi_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 PROGRAM = """
 import errno

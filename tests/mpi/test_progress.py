@@ -10,7 +10,7 @@ import pytest
 from support.cases import Case, Cases
 from support.launch import mpi_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 HEAD = """
 import sys
@@ -154,6 +154,7 @@ def run(tmp_path: pathlib.Path, text: str, ranks: int, env: dict[str, str] | Non
     mpi_run([sys.executable, program, tmp_path / "data"], ranks, env=env or {}, timeout_s=60)
 
 
+@pytest.mark.slow_with("*-2-*")
 @pytest.mark.parametrize("where", NODES)
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("name", ORDERS)

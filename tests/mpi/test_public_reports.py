@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from support import codes, public, tiers
+from support import codes, marks, public
 from support.launch import MEMORY, mpi_run
 
 pytestmark = pytest.mark.mpi
@@ -25,7 +25,7 @@ HINTS = (
     "*:mpiox_exchange=direct",
 )
 #: Messages between nodes, and delegates.
-MORE_HINTS = tiers.slow("*:mpiox_ranks_per_node=1:mpiox_exchange=two_phase", "*:mpiox_delegates=1")
+MORE_HINTS = marks.slow("*:mpiox_ranks_per_node=1:mpiox_exchange=two_phase", "*:mpiox_delegates=1")
 
 
 def check(name: str, folder: pathlib.Path, hints: str, timeout_s: float = 60.0) -> None:
@@ -43,6 +43,16 @@ def check(name: str, folder: pathlib.Path, hints: str, timeout_s: float = 60.0) 
     assert "verified" in launch.stdout, launch.describe()
 
 
+@pytest.mark.both_with("*-")
+@pytest.mark.slow_except(
+    "pieces-of-2-gib-",
+    "pieces-of-2-gib-*:mpiox_partition=*",
+    "calls-around-2-limits-",
+    "hdf5-cartesian-",
+    "hdf5-cartesian-*:mpiox_partition=*",
+    "hdf5-rows-",
+    "hdf5-rows-*:mpiox_partition=*",
+)
 @pytest.mark.parametrize("hints", [*HINTS, *MORE_HINTS])
 @pytest.mark.parametrize("name", QUICK)
 def test_reported_programs(extension: str, tmp_path: pathlib.Path, name: str, hints: str) -> None:

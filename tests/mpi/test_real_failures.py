@@ -29,7 +29,7 @@ from cluster.tools import ClusterError
 from support import hosts
 from support.shares import daemons_of
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.slow]
 
 PROGRAM = pathlib.Path(__file__).parents[1] / "programs" / "failing_storage.py"
 RANKS, ROUND_BYTES = 4, 4096 * 32 * 4

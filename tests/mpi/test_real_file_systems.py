@@ -17,7 +17,7 @@ from support import hosts
 from support.launch import base_environment, json_lines, run_bounded
 from support.shares import DISTRIBUTED
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.slow]
 
 PROGRAMS = pathlib.Path(__file__).parents[1] / "programs"
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose", "auto")

@@ -18,7 +18,7 @@ from support import hosts
 from support.launch import json_lines
 from support.shares import DISTRIBUTED
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.slow]
 
 MIB = 1 << 20
 LIMIT_S = 60.0

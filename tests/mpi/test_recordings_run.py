@@ -55,6 +55,7 @@ def everything(folder: pathlib.Path, program: pathlib.Path | str = "") -> list[r
     return [recordings.read(head.path) for head in heads if head.command.startswith(str(program))]
 
 
+@pytest.mark.both
 def test_threads(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """Of four threads that write at once no call is lost, and every sum agrees with the others."""
     assert recorded(program, tmp_path, "threads", "50000").returncode == 0
@@ -128,6 +129,7 @@ def test_a_kill_at_any_moment(program: pathlib.Path, tmp_path: pathlib.Path) -> 
         assert abs(int(each.lanes[1].sum()) - size) <= 1
 
 
+@pytest.mark.both
 def test_a_fortran_program(tmp_path: pathlib.Path, family: str) -> None:
     variables = base_environment() | tracing(tmp_path / "trace") | {"MPIOX_TRACE_MODE": "recording"}
     subprocess.run([cbuild.fortran_program(2), tmp_path / "data"], env=variables, check=True, timeout=60)

@@ -38,6 +38,7 @@ def test_a_wait_for_a_lock_is_named(extension: str, tmp_path: pathlib.Path) -> N
     assert found.document["failures"] == [] and not found.advice
 
 
+@pytest.mark.both
 def test_failures_are_the_first_sentence(extension: str, tmp_path: pathlib.Path) -> None:
     """Of each kind of call, two of three a rank: on the page, in the table of files, and in the library's line."""
     program = str(cbuild.mpi_program("trace", "-O2"))

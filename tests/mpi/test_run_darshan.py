@@ -12,6 +12,7 @@ from corpora import diagnosis_corpus
 from support import cbuild, darshan_counters
 from support.darshan_records import darshan_runtime, read_records
 from support.launch import Launch, base_environment, launcher, run_bounded
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -58,6 +59,7 @@ def test_the_first_call_of_a_program_without_mpi_counts(extension: str, tmp_path
     assert [found["POSIX", str(tmp_path / name), 0]["POSIX_OPENS"] for name in "pqr"] == [1, 1, 1]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("outside", "dxt"), [(True, True), (False, False)], ids=["run_mpiexec", "mpiexec_run"])
 def test_a_log_of_a_run(program: str, extension: str, tmp_path: pathlib.Path, outside: bool, dxt: bool) -> None:
     """Of a trace, and of recordings where not every access is asked for."""
@@ -94,6 +96,8 @@ def test_a_log_of_a_run(program: str, extension: str, tmp_path: pathlib.Path, ou
         assert found["STDIO", str(data / f"stdio.{rank}"), rank]["STDIO_BYTES_WRITTEN"] == 8000 + 8 + 7 + 1
 
 
+@pytest.mark.both
+@pytest.mark.slow_with("0-run_mpiexec", "1-mpiexec_run")
 @pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_leaves(program: str, extension: str, tmp_path: pathlib.Path, outside: bool, rank: int) -> None:
@@ -109,7 +113,8 @@ def test_a_rank_that_leaves(program: str, extension: str, tmp_path: pathlib.Path
     assert all(module["partial_flag"] for module in cffi_backend.log_get_modules(handle).values())
 
 
-@pytest.mark.parametrize("dxt", [True, False])
+@pytest.mark.both
+@pytest.mark.parametrize("dxt", [*slow(True), False])
 def test_a_fortran_program(extension: str, tmp_path: pathlib.Path, dxt: bool) -> None:
     words = [str(cbuild.fortran_program(2)), str(tmp_path / "data")]
     done = run(tmp_path / "log", words, outside=True, ranks=2, dxt=dxt)
@@ -155,7 +160,11 @@ def test_a_target_that_every_rank_refuses(extension: str, tmp_path: pathlib.Path
 
 @pytest.mark.parametrize(
     ("kind", "recording"),
-    [("calls", False), ("calls", True), ("few_aggregators", True), ("metadata_storm", True), ("random_reads", True)],
+    [
+        ("calls", False),
+        ("calls", True),
+        *slow(("few_aggregators", True), ("metadata_storm", True), ("random_reads", True)),
+    ],
 )
 def test_the_counters_are_darshans(
     kind: str, recording: bool, extension: str, program: str, tmp_path: pathlib.Path

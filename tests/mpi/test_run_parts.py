@@ -56,6 +56,7 @@ def _named(document: dict[str, Any]) -> None:
     assert "for rank 1, which is late" in document["sentence"]
 
 
+@pytest.mark.both
 def test_parts_of_the_time(extension: str, tmp_path: pathlib.Path) -> None:
     """Two ranks wait for the third one; requests that sleep are the file system's; and the parts are the whole."""
     found, told, document = parts(tmp_path, 3)

@@ -21,7 +21,7 @@ from mpiio_ext.analytics.run.shown import RunReport
 from mpiio_ext.layout import inspect
 from support import cbuild, hosts
 from support.launch import Launch, base_environment, launcher, run_bounded
-from support.tiers import slow
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -103,6 +103,7 @@ def page(folder: pathlib.Path, done: Launch) -> RunReport:
     return mpiio_ext.run_report(folder / "io.html")
 
 
+@pytest.mark.slow_except("small_independent", "slow_target", "well_behaved")
 @pytest.mark.parametrize("kind", KNOWN)
 def test_the_first_sentence_names_the_cause(
     kind: str, extension: str, tools: dict[str, str], tmp_path: pathlib.Path
@@ -133,8 +134,9 @@ def test_the_first_sentence_names_the_cause(
     assert not re.search(r"Darshan|\bDXT\b|HEATMAP|\bthe log\b|--low-bandwidth|\bdocs/|\.md\b", text)
 
 
-@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
-@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.both
+@pytest.mark.parametrize("outside", [True, *slow(False)], ids=["run_mpiexec", "mpiexec_run"])
+@pytest.mark.parametrize("ranks", [*slow(1), 4])
 def test_what_the_library_did(
     outside: bool, ranks: int, extension: str, tools: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
@@ -325,7 +327,8 @@ def test_delegates_carry_requests_out(mode: str, extension: str, tools: dict[str
     assert [row for row in found.findings.rows() if not row["finding"].startswith(late_to_open)] == []
 
 
-@pytest.mark.parametrize("binding", [2, 3])
+@pytest.mark.both
+@pytest.mark.parametrize("binding", [*slow(2), 3])
 def test_a_fortran_program_ends_well(binding: int, extension: str, tmp_path: pathlib.Path) -> None:
     done = run(tmp_path, [str(cbuild.fortran_program(binding)), prepared(tmp_path) + "/file"], ranks=2)
     found = page(tmp_path, done)
@@ -350,7 +353,7 @@ def failed_by(who: str, found: Mapping[str, Any]) -> bool:
     return re.fullmatch(words, found["sentence"]) is not None
 
 
-@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
+@pytest.mark.parametrize("outside", [True, *slow(False)], ids=["run_mpiexec", "mpiexec_run"])
 def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.Path) -> None:
     """The page has what was done until then, and says what lacks."""
     data = tmp_path / "data"
@@ -365,7 +368,8 @@ def test_a_rank_that_is_killed(outside: bool, extension: str, tmp_path: pathlib.
     assert found["lacks"] and failed_by(who, found) and who in done.stderr, (found["sentence"], done.stderr)
 
 
-@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
+@pytest.mark.both
+@pytest.mark.parametrize("outside", [*slow(True), False], ids=["run_mpiexec", "mpiexec_run"])
 def test_a_rank_that_aborts(outside: bool, extension: str, tmp_path: pathlib.Path) -> None:
     """The line on the terminal and the page name the rank that has called MPI_Abort; the exit status stays."""
     program = str(cbuild.mpi_program("aborting", "-O1"))
@@ -386,19 +390,20 @@ WAYS = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(
     ("way", "ranks", "outside"),
     [
         ("kill", 4, True),
-        ("kill", 4, False),
         *slow(
+            ("kill", 4, False),
             *(
                 (way, ranks, outside)
                 for ranks in (1, 4, 7)
                 for way in WAYS
                 for outside in (True, False)
                 if (way, ranks) != ("kill", 4)
-            )
+            ),
         ),
     ],
 )
@@ -534,7 +539,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("recorder", ["--report=x.html", "--darshan=x.darshan", "--timeline=x.json"])
+@pytest.mark.parametrize("recorder", ["--report=x.html", *slow("--darshan=x.darshan", "--timeline=x.json")])
 def test_the_first_error_is_the_programs_own(recorder: str, extension: str, tmp_path: pathlib.Path) -> None:
     """The first call that is recorded makes the recording: in the program, in its child, and in what that executes."""
     (tmp_path / "there").mkdir()

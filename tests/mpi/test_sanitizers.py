@@ -27,7 +27,7 @@ from differential.variants import declared, runs_under
 from support.cbuild import ROOT, failed_checks, mpi_program
 from support.launch import Launch, base_environment, library_path, mpi_run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.slow]
 
 #: Tool -> values of -fsanitize= for the library; run-time library; flags of the programs.
 TOOLS = {"address": ("address,undefined", "libasan.so", ()), "thread": ("thread", "libtsan.so", ("-fsanitize=thread",))}

@@ -9,7 +9,7 @@ import pytest
 
 from support import cbuild
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 
 def test_a_call_that_fails_closes_no_foreign_descriptor() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from support.cbuild import mpi_library, mpi_program
 from support.launch import json_lines, mpi_run
+from support.marks import slow
 from support.shares import write_mountinfo
 
 pytestmark = pytest.mark.mpi
@@ -37,20 +38,25 @@ if world.rank == 0:
 NFS, FUSE, SMB, LUSTRE, TMPFS = "6969", "65735546", "FF534D42", "0BD00BD0", "01021994"
 
 
+@pytest.mark.both_with("6969-2-auto-ours0", "6969-2-refresh-ours6")
 @pytest.mark.parametrize(
     ("magic", "per_node", "coherence", "ours"),
     [
         (NFS, 2, "auto", set()),
-        (FUSE, 1, "auto", set()),
-        (SMB, 3, "auto", set()),
-        (NFS, 0, "auto", {"self", "node", "world"}),
-        (NFS, 4, "auto", {"self", "node", "world"}),
+        *slow(
+            (FUSE, 1, "auto", set()),
+            (SMB, 3, "auto", set()),
+            (NFS, 0, "auto", {"self", "node", "world"}),
+            (NFS, 4, "auto", {"self", "node", "world"}),
+        ),
         (NFS, 4, "native", {"self", "node", "world"}),
-        (NFS, 2, "refresh", {"self", "node", "world"}),
+        *slow((NFS, 2, "refresh", {"self", "node", "world"})),
         (FUSE, 1, "refresh", {"self", "node", "world"}),
-        (FUSE, 2, "native", set()),
-        (LUSTRE, 2, "native", {"self", "node", "world"}),
-        (TMPFS, 2, "auto", {"self", "node", "world"}),
+        *slow(
+            (FUSE, 2, "native", set()),
+            (LUSTRE, 2, "native", {"self", "node", "world"}),
+            (TMPFS, 2, "auto", {"self", "node", "world"}),
+        ),
     ],
 )
 def test_groups_within_a_node(

@@ -11,8 +11,9 @@ import sys
 import pytest
 
 from support.launch import base_environment, json_lines, launcher, run_bounded
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 OWN_PIDS = ["unshare", "--pid", "--fork", "--mount-proc"]
 
@@ -89,7 +90,7 @@ def records(path: pathlib.Path) -> dict[str, dict[str, object]]:
     return {pathlib.Path(line["path"]).name: line for line in lines if line["kind"] == "file"}
 
 
-@pytest.mark.parametrize("ranks_per_node", [0, 2])
+@pytest.mark.parametrize("ranks_per_node", [0, *slow(2)])
 def test_containers(extension: str, tmp_path: pathlib.Path, ranks_per_node: int) -> None:
     """One process-id namespace a rank: named memory takes the place of descriptors; without room or names, native."""
     needs_namespaces("unshare", "--mount")

@@ -16,7 +16,7 @@ import pytest
 from support.cbuild import mpi_program
 from support.launch import base_environment, launcher, run_bounded
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 #: Symbols, and texts that are loaded with the library.
 SYMBOLS = ("mpiox_fault", "mpiox_link_fault", "mpiox_testing", "pretend_locks")

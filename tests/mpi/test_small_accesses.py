@@ -62,6 +62,8 @@ def counts(
     return int(statistics.median(instructions)), {number: made for number, made in calls.items() if made != 0}
 
 
+@pytest.mark.both_with("write_at", "read_at_all")
+@pytest.mark.slow_with("read", "write_all", "read_all")
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="stepped.c reads registers of x86-64")
 @pytest.mark.parametrize("call", INSTRUCTIONS)
 def test_small_access(extension: str, tmp_path: pathlib.Path, call: str) -> None:

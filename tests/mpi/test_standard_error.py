@@ -10,7 +10,7 @@ import pytest
 from mpiio_ext._load import get_tracer
 from support.launch import mpi_run, preload_environment
 
-pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.usefixtures("extension")]
 RANKS, BYTES = 2, 1 << 16
 RUN = [sys.executable, "-m", "mpiio_ext", "run"]
 

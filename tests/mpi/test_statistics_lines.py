@@ -54,6 +54,7 @@ def test_statistics_may_be_refused_for_all_that(tmp_path: pathlib.Path) -> None:
     assert run(tmp_path, MPIOX_STATS="0") == []
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("hints", ["romio_cb_write=disable:romio_cb_read=disable", "mpiox_partition=even"])
 def test_bytes_of_direct_collectives_are_told(tmp_path: pathlib.Path, hints: str) -> None:
     line = next(line for line in run(tmp_path, MPIOX_HINTS=hints) if line["path"].endswith("data"))
@@ -63,6 +64,7 @@ def test_bytes_of_direct_collectives_are_told(tmp_path: pathlib.Path, hints: str
         assert line[f"independent_bytes_{past}"] == direct
 
 
+@pytest.mark.both
 def test_accesses_of_the_mpi_library_have_no_end(tmp_path: pathlib.Path) -> None:
     line = next(line for line in run(tmp_path, MPIOX_HINTS="mpiox_enable=false") if line["path"].endswith("data"))
     assert line["native_calls"] > 0

@@ -63,6 +63,7 @@ def test_a_static_program(static: str, form: str) -> None:
     assert line.endswith(f" mpiio-ext doctor -- {shown} finds the reason")
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("form", ["outside", "inside", "alone"])
 def test_a_program_that_opens_no_file(form: str) -> None:
     (line,) = lines(done(commands(NO_FILE, "--stats=line")[form]))
@@ -108,6 +109,7 @@ def test_a_pnetcdf_with_its_own_driver(tmp_path: pathlib.Path, mark: str, hints:
     )
 
 
+@pytest.mark.both
 def test_one_rank_that_opens_a_file_is_enough(tmp_path: pathlib.Path) -> None:
     """It is not the one with the witness."""
     code = (
@@ -137,6 +139,7 @@ def test_once_where_both_ask() -> None:
     assert len(lines(done([*RUN, "--stats", "--", *inner]))) == 1
 
 
+@pytest.mark.both
 def test_ranks_on_other_nodes() -> None:
     """Within a launcher the line says which node it is about; outside there is none."""
     inside = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}

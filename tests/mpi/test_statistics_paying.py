@@ -9,6 +9,7 @@ import pytest
 
 from support.cbuild import slow_storage
 from support.launch import json_lines, python_run
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -40,7 +41,8 @@ def test_memory_and_a_page_cache_are_no_reason(tmp_path: pathlib.Path) -> None:
     assert (line["independent_writes"], line["delegation"]) == (RANKS * COUNT, "")
 
 
-@pytest.mark.parametrize(("kind", "pays"), [("fills", True), ("jumps", False), ("collective", False)])
+@pytest.mark.both_with("collective-False")
+@pytest.mark.parametrize(("kind", "pays"), [("fills", True), *slow(("jumps", False)), ("collective", False)])
 def test_requests_that_wait_for_a_server_are(tmp_path: pathlib.Path, kind: str, *, pays: bool) -> None:
     """Not where pages would hold one piece each, nor where collectives do the work."""
     (tmp_path / "data").mkdir()

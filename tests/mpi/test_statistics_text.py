@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.launch import Launch, json_lines, python_run
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -111,6 +112,7 @@ def test_the_delegates_of_one_file_are_told(tmp_path: pathlib.Path) -> None:
     assert [text.split()[1:3] for text in texts] == [[f"{tmp_path}/data0:", "2"], ["statistics", "of"], ["what", "the"]]
 
 
+@pytest.mark.slow_with("*-true", "*-1", "True-line", "True-full")
 @pytest.mark.parametrize("level", ["json", "line", "full", "true", "1", "0"])
 @pytest.mark.parametrize("to_file", [False, True])
 def test_levels(tmp_path: pathlib.Path, level: str, *, to_file: bool) -> None:
@@ -126,7 +128,7 @@ def test_levels(tmp_path: pathlib.Path, level: str, *, to_file: bool) -> None:
     assert len(said(launch)) == (0 if to_file and level in ("true", "1") else texts)
 
 
-@pytest.mark.parametrize("level", ["true", "line", "json", "some"])
+@pytest.mark.parametrize("level", [*slow("true"), "line", "json", "some"])
 def test_levels_of_one_file(tmp_path: pathlib.Path, level: str) -> None:
     """The hint has the same values; another one is refused."""
     launch = python_run(

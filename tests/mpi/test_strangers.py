@@ -15,7 +15,7 @@ import pytest
 from support.cbuild import mpi_library, mpi_program, mpi_program_of
 from support.launch import Launch, library_path, mpi_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 #: Cases with the number of ranks that they need.
 CASES = {
@@ -92,6 +92,7 @@ def quick(family: str) -> set[str]:
     return names() - (LONG if family == "mpich" else set())
 
 
+@pytest.mark.slow
 def test_native(family: str, tmp_path: pathlib.Path) -> None:
     """The control of the program: nothing else fails with the MPI library alone."""
     wrong = run(tmp_path, 3, quick(family) - NOT_NATIVE[family], preload=False)

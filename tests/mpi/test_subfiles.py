@@ -453,6 +453,8 @@ def expected(ranks: int) -> bytes:
     return b"".join(np.random.default_rng(rank).integers(1, 255, 5000, "u1").tobytes() for rank in range(ranks))
 
 
+@pytest.mark.both_with("*-3")
+@pytest.mark.slow_with("*-4", "*-7")
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize(
     ("what", "where"), [(what, where) for what in PROGRAMS for where in ONLY.get(what, tuple(ENVIRONMENTS))]
@@ -468,6 +470,8 @@ def test_everything_of_mpi_io(cases: Cases, what: str, where: str, ranks: int) -
     assert subfiles.read(path) == expected(ranks)
 
 
+@pytest.mark.both_with("*-3")
+@pytest.mark.slow_with("*-4")
 @pytest.mark.parametrize("ranks", FEWER)
 @pytest.mark.parametrize("what", STAGED)
 def test_files_that_are_closed_before_they_are_written(cases: Cases, what: str, ranks: int) -> None:
@@ -482,6 +486,7 @@ def test_files_that_are_closed_before_they_are_written(cases: Cases, what: str, 
     assert subfiles.read(folder / "file") == expected(ranks)
 
 
+@pytest.mark.both_with("*-3")
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damage_is_told_by_the_opening(cases: Cases, what: str, ranks: int) -> None:
@@ -489,6 +494,8 @@ def test_damage_is_told_by_the_opening(cases: Cases, what: str, ranks: int) -> N
     cases.result(f"damaged {what} {ranks}")
 
 
+@pytest.mark.both_with("*-3")
+@pytest.mark.slow_with("*-4")
 @pytest.mark.parametrize("ranks", FEWER)
 @pytest.mark.parametrize("what", OTHERS)
 def test_files_that_come_and_go(cases: Cases, what: str, ranks: int) -> None:
@@ -510,6 +517,7 @@ def test_few_descriptors_serve_many_subfiles(cases: Cases) -> None:
         assert subfiles.read(folder / (f"file{number}" if number else "file")) == expected(FEW_RANKS)
 
 
+@pytest.mark.slow_with("4")
 @pytest.mark.parametrize("ranks", FEWER)
 def test_an_index_that_was_emptied_is_made_anew(cases: Cases, ranks: int) -> None:
     """The subfiles of before go with it."""

@@ -76,6 +76,8 @@ def written(data: bytes) -> bytes:
     return b"A" * 100 + b"B" * 100 + data[200:]
 
 
+@pytest.mark.both_with("*-RDWR|CREATE-*")
+@pytest.mark.slow_with("none to index-*-delegates", "*-RDWR-*", "*-WRONLY-*", "plain to index-*-delegates")
 @pytest.mark.parametrize("hints", ["", DELEGATES], ids=["plain", "delegates"])
 @pytest.mark.parametrize("amode", ["RDONLY", "RDWR", "WRONLY", "RDWR|CREATE"])
 @pytest.mark.parametrize(
@@ -109,6 +111,7 @@ def test_an_index_that_is_removed_meanwhile(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "file").read_bytes() == written(b"")
 
 
+@pytest.mark.both
 def test_an_index_that_the_mpi_library_would_have(tmp_path: pathlib.Path) -> None:
     """With mpiox_enable=false it is refused whenever it is met, and stays as it was."""
     subfiles.store(tmp_path / "new", DATA, 4, 1000)

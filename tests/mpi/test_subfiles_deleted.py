@@ -59,6 +59,13 @@ NAMES = {
 }
 
 
+@pytest.mark.slow_with(
+    "a symbolic link-staged",
+    "a hard link-written",
+    "a file that has a copy-written",
+    "a copy-written",
+    "a file that was*-staged",
+)
 @pytest.mark.parametrize("more", ["", ":mpiox_delegates=2:mpiox_close=staged"], ids=["written", "staged"])
 @pytest.mark.parametrize(("work", "name"), NAMES.values(), ids=NAMES)
 def test_what_still_has_a_name_stays(tmp_path: pathlib.Path, work: str, name: str, more: str) -> None:
@@ -104,6 +111,7 @@ ON_CLOSE = {
 }
 
 
+@pytest.mark.both
 @pytest.mark.parametrize(("work", "names"), ON_CLOSE.values(), ids=ON_CLOSE)
 def test_what_goes_on_close_is_the_file(tmp_path: pathlib.Path, work: str, names: set[str]) -> None:
     """Whatever folder the program is in by then, and nothing that has come to have its name."""
@@ -131,6 +139,7 @@ PAST = {
 }
 
 
+@pytest.mark.slow_with("replaced")
 @pytest.mark.parametrize("work", PAST.values(), ids=PAST)
 def test_subfiles_stay_when_the_index_goes_past_mpi(tmp_path: pathlib.Path, work: str) -> None:
     """Nobody can tell an archive from a rotation."""

@@ -20,8 +20,8 @@ import pytest
 from support import cbuild, subfiles
 from support.launch import Launch, launcher, mpi_run, preload_environment
 from support.made_subfiles import command
+from support.marks import slow
 from support.processes import job
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -108,6 +108,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "files"
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "staged"])
 def test_a_subfile_that_cannot_be_written(folder: pathlib.Path, way: str) -> None:
     """By a collective; through delegates the sync tells it. What could not be written is named, with its subfile."""
@@ -175,6 +176,8 @@ def refused(tmp_path: pathlib.Path) -> tuple[str, ...]:
     return prefix
 
 
+@pytest.mark.both_with("first-plain")
+@pytest.mark.slow_with("first-delegates", "other-plain", "folder-delegates")
 @pytest.mark.parametrize("way", ["plain", "delegates"])
 @pytest.mark.parametrize("what", ["first", "other", "folder"])
 def test_without_permission(folder: pathlib.Path, refused: tuple[str, ...], what: str, way: str) -> None:
@@ -258,6 +261,7 @@ def test_a_folder_that_takes_no_file(folder: pathlib.Path, refused: tuple[str, .
     assert not list(folder.iterdir())
 
 
+@pytest.mark.both_with("plain")
 @pytest.mark.parametrize("way", ["plain", "staged"])
 def test_a_rank_that_cannot_open_what_was_made(folder: pathlib.Path, way: str) -> None:
     """Why is looked for before it goes: it is no file that is not there."""
@@ -275,6 +279,8 @@ def test_a_rank_that_cannot_open_what_was_made(folder: pathlib.Path, way: str) -
 DISK_KIB = 256
 
 
+@pytest.mark.both_with("plain")
+@pytest.mark.slow_with("nodes")
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "staged"])
 def test_full_disk(small_disk: pathlib.Path, way: str) -> None:
     """A full disk under subfiles is told to every rank. What there is room for can be written when there is again."""
@@ -323,7 +329,7 @@ if comm.rank == 0:
 @pytest.mark.parametrize(
     ("level", "close"),
     [
-        ("memory", "written"),
+        *slow(("memory", "written")),
         ("replica", "written"),
         ("memory", "staged"),
         *slow(("disk", "written"), ("replica", "staged")),
@@ -352,7 +358,7 @@ def test_a_delegate_is_killed(tmp_path: pathlib.Path, folder: pathlib.Path, leve
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-@pytest.mark.parametrize("way", ["plain", "staged"])
+@pytest.mark.parametrize("way", ["plain", *slow("staged")])
 def test_the_folder_of_another_user(folder: pathlib.Path, way: str) -> None:
     """In a sticky folder it is not used, and the words say what to do."""
     (folder / "file.subfiles").mkdir()
@@ -363,6 +369,7 @@ def test_the_folder_of_another_user(folder: pathlib.Path, way: str) -> None:
     assert [path.name for path in folder.rglob("*")] == ["file.subfiles"]
 
 
+@pytest.mark.slow_with("file-staged", "link-plain")
 @pytest.mark.parametrize("way", ["plain", "staged"])
 @pytest.mark.parametrize("what", ["file", "link"])
 def test_the_name_of_the_folder_is_no_folder(folder: pathlib.Path, what: str, way: str) -> None:

@@ -175,6 +175,7 @@ def check_whole(path: pathlib.Path) -> None:
     assert (found["state"], found["unit_bytes"], found["count"]) == ("whole", UNIT, COUNT) and not found["problems"]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", NAMES, indirect=True)
 def test_is_written(name: str, cases: Cases) -> None:
     check_whole(cases.result(name).folder / "data")

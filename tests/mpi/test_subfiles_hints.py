@@ -95,6 +95,7 @@ def test_what_a_file_gets(path: pathlib.Path, hints: str, stored: int | None, ho
     assert subfiles.read(path) == DATA
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("hints", ["mpiox_subfiles=2", "mpiox_subfiles=2:mpiox_delegates=1:mpiox_close=staged"])
 def test_names_that_subfiles_can_have(path: pathlib.Path, hints: str) -> None:
     """The longest is written; a longer one, or a path behind which there is no room, is refused in words."""

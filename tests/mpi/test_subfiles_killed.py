@@ -20,8 +20,8 @@ import pytest
 from support import fuzz, scripts, subfiles
 from support.launch import PROGRAMS, launcher, marked_processes, mpi_run, preload_environment
 from support.made_subfiles import command
+from support.marks import slow
 from support.processes import Job, job, words
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 

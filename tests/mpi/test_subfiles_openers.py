@@ -16,6 +16,7 @@ from mpiio_ext.common import files
 from support import subfiles
 from support.launch import launcher, mpi_family, preload_environment, python_run
 from support.made_subfiles import command
+from support.marks import slow
 from support.processes import Job, job
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -106,7 +107,7 @@ def unfinish(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert subfiles.read_index(path).size is None
 
 
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("first", [0, *slow(1)])
 def test_an_unfinished_file_that_two_open_stays_unfinished(
     path: pathlib.Path, tmp_path: pathlib.Path, first: int
 ) -> None:
@@ -142,6 +143,7 @@ def test_one_of_two_writers_is_killed(path: pathlib.Path, how: str) -> None:
     assert not whole or subfiles.read(path) == DATA
 
 
+@pytest.mark.both
 def test_two_writers_that_close_it_make_it_whole(path: pathlib.Path) -> None:
     with program(path, "RDWR", 0) as one, program(path, "WRONLY", 1) as other, program(path, "RDONLY", 2) as reader:
         assert b"writers 2\n" in path.read_bytes()
@@ -154,6 +156,7 @@ def test_two_writers_that_close_it_make_it_whole(path: pathlib.Path) -> None:
     assert subfiles.read(path) == DATA
 
 
+@pytest.mark.slow_with("rm-RDWR", "merge in place-RDONLY")
 @pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
 @pytest.mark.parametrize("work", [["rm"], ["merge", "--in-place"]], ids=["rm", "merge in place"])
 def test_nobody_removes_what_is_open(path: pathlib.Path, work: list[str], mode: str) -> None:
@@ -169,6 +172,13 @@ def test_nobody_removes_what_is_open(path: pathlib.Path, work: list[str], mode: 
     assert [one.name for one in path.parent.iterdir()] == ([] if work == ["rm"] else ["file"])
 
 
+@pytest.mark.slow_with(
+    "work0-subfile removed-RDONLY",
+    "work1-rm: subfiles-RDONLY",
+    "work2-merge: copied-RDONLY",
+    "work3-merge: renamed-RDWR",
+    "work4-subfile removed-RDONLY",
+)
 @pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
 @pytest.mark.parametrize(
     ("work", "step"),

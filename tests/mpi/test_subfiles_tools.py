@@ -201,6 +201,7 @@ def expected(name: str) -> bytes:
     return bytes(zeros) + b"".join(part.tobytes() for part in parts)
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_programs_have_written_is_merged(name: str, written: Cases) -> None:
     path = written.result(name).folder / "file"

@@ -14,7 +14,7 @@ from support.cases import Case, Cases
 from support.launch import PROGRAMS, launcher, library_path
 from support.processes import job
 
-pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+pytestmark = [pytest.mark.mpi, pytest.mark.both, pytest.mark.usefixtures("extension")]
 LIMIT_S = 240.0
 
 PROGRAM = """

@@ -9,9 +9,9 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run
-from support.tiers import slow
+from support.marks import slow
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 #: Cases of tests/programs/threads.c -> number of checks.
 CASES = {"one_handle": 2, "one_view": 2, "pointer": 3, "shared_pointer": 2, "open_close": 2, "mixed": 2}
@@ -46,12 +46,12 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
     check(tmp_path, 3, CASES, preload=False)
 
 
-@pytest.mark.parametrize("ranks", [1, 4, *slow(2, 7)])
+@pytest.mark.parametrize("ranks", [*slow(1), 4, *slow(2, 7)])
 def test_preloaded(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     check(tmp_path, ranks, CASES, preload=True)
 
 
-@pytest.mark.parametrize("per_node", [1, 2])
+@pytest.mark.parametrize("per_node", [*slow(1), 2])
 def test_on_pretended_nodes(extension: str, tmp_path: pathlib.Path, per_node: int) -> None:
     """With several nodes the shared pointer is in a file, and a lock of the process does not keep its threads apart."""
     cases = {name: CASES[name] for name in ("one_view", "shared_pointer", "open_close", "mixed")}
@@ -62,7 +62,9 @@ def test_on_pretended_nodes(extension: str, tmp_path: pathlib.Path, per_node: in
             path.unlink()  # what the next round finds would hide what it has not written
 
 
-@pytest.mark.parametrize(("ranks", "per_node", "preload"), [(3, 0, False), (1, 0, True), (3, 0, True), (4, 1, True)])
+@pytest.mark.parametrize(
+    ("ranks", "per_node", "preload"), [(3, 0, False), *slow((1, 0, True), (3, 0, True)), (4, 1, True)]
+)
 def test_atomic_mode(
     extension: str, family: str, tmp_path: pathlib.Path, ranks: int, per_node: int, preload: bool
 ) -> None:
@@ -73,7 +75,7 @@ def test_atomic_mode(
     assert not failed_checks(launch.stdout, 1 + 4), launch.describe()
 
 
-@pytest.mark.parametrize(("ranks", "preload"), [(3, False), (1, True), (3, True), (4, True)])
+@pytest.mark.parametrize(("ranks", "preload"), [(3, False), *slow((1, True), (3, True)), (4, True)])
 def test_nonblocking(extension: str, family: str, tmp_path: pathlib.Path, ranks: int, preload: bool) -> None:
     """Started in one thread, completed in another: by MPI_Wait, by polling, by MPI_Waitall, in reverse."""
     if family == "openmpi" and not preload:
@@ -89,7 +91,7 @@ def test_collectives_native(family: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("hints", ["", "mpiox_exchange=two_phase", "mpiox_exchange=direct"])
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (4, 2)])
+@pytest.mark.parametrize(("ranks", "per_node"), [*slow((1, 0), (3, 0)), (4, 2)])
 def test_collectives_on_different_files(
     extension: str, tmp_path: pathlib.Path, ranks: int, per_node: int, hints: str
 ) -> None:
@@ -99,7 +101,7 @@ def test_collectives_on_different_files(
     assert not failed_checks(launch.stdout, COLLECTIVES), launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [*slow(1), 3])
 def test_collective_opens(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """Threads also open, set views and close, each on its own communicator of all ranks."""
     if family == "mpich" and ranks > 1:

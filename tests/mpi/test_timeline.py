@@ -10,6 +10,7 @@ import pytest
 
 from support import timelines, traced
 from support.launch import PROGRAMS, Launch, base_environment, launcher, run_bounded
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -69,7 +70,7 @@ def test_ranks_aggregators_and_files(extension: str, tmp_path: pathlib.Path, nam
     assert {found.tracks[tid] for tid in of_ranks} == {f"rank {rank}" for rank in range(4)}
 
 
-@pytest.mark.parametrize("mode", ["thread", "spawn"])
+@pytest.mark.parametrize("mode", ["thread", *slow("spawn")])
 def test_delegates(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """Threads that are delegates have tracks of their own; what ranks do for delegates is there beside."""
     traced_run(tmp_path, 3, MPIOX_HINTS=f"*:mpiox_delegates=1:mpiox_delegate_mode={mode}")
@@ -83,7 +84,8 @@ def test_delegates(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     assert flushed == ["MPI_File_close"] * 6
 
 
-@pytest.mark.parametrize("outside", [True, False], ids=["run_mpiexec", "mpiexec_run"])
+@pytest.mark.both
+@pytest.mark.parametrize("outside", [True, *slow(False)], ids=["run_mpiexec", "mpiexec_run"])
 def test_run_makes_one(extension: str, tmp_path: pathlib.Path, outside: bool) -> None:
     start = [str(launcher()), "-n", "4"]
     command = [*PYTHON_M, "run", "--timeline", str(tmp_path / "run.pftrace"), "--stats=line"]

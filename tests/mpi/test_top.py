@@ -14,8 +14,8 @@ import pytest
 
 from mpiio_ext.top import jobs, snapshot
 from support.launch import PATIENCE, PROGRAMS, launcher
+from support.marks import slow
 from support.processes import Job, job
-from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -50,6 +50,8 @@ def seen(running: Job, *words: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.both
+@pytest.mark.slow_with("1-1", "4-0")
 @pytest.mark.parametrize("count", [0, 1])
 @pytest.mark.parametrize("ranks", [1, 4, *slow(7)])
 def test_a_running_job_is_seen(tmp_path: pathlib.Path, ranks: int, count: int) -> None:

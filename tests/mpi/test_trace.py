@@ -15,8 +15,8 @@ from mpiio_ext._load import get_library
 from mpiio_ext.cli import main
 from support import cbuild
 from support.launch import base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
+from support.marks import slow
 from support.sanitized import OF_PROGRAMS, OF_THE_SYSTEM
-from support.tiers import slow
 from support.traced import Row, of, read, traced, tracing
 
 pytestmark = pytest.mark.mpi
@@ -180,6 +180,7 @@ def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("preloaded", [False, True], ids=["native", "extension"])
 @pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, preloaded: bool) -> None:
@@ -410,8 +411,9 @@ def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:
     assert ("write_at_all", 0, 10) in found
 
 
+@pytest.mark.both
 @pytest.mark.parametrize("under", [True, False], ids=["extension", "alone"])
-@pytest.mark.parametrize("binding", [1, 3])
+@pytest.mark.parametrize("binding", [*slow(1), 3])
 def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int, under: bool) -> None:
     variables = tracing(tmp_path / "trace", *([get_library()] if under else []))
     variables |= {"EXPECT_MPIIO_EXT": "1"} if under else {}

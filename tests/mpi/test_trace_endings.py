@@ -23,6 +23,7 @@ def program(family: str) -> pathlib.Path:
     return cbuild.mpi_program("trace", "-O2")
 
 
+@pytest.mark.both
 def test_threads(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert traced(program, tmp_path, "threads", "20000").returncode == 0
     info, rows = read(tmp_path / "trace")
@@ -47,6 +48,7 @@ def test_a_killed_process_leaves_a_trace(program: pathlib.Path, tmp_path: pathli
     assert source.lines == source.rows == 50001
 
 
+@pytest.mark.slow_except("1000", "1750", "2500", "3750")
 @pytest.mark.parametrize("after_us", range(1000, 4000, 250))
 def test_a_signal_handler_that_ends_the_process(after_us: int, program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """The handler may interrupt the tracer, which has its lock then: the process does not wait for itself."""
@@ -133,6 +135,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_program(program: pathlib.Path, t
     assert info.sources[-1].loss.truncated
 
 
+@pytest.mark.slow
 def test_a_real_full_disk(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "small").mkdir()
     mount = f"mount -t tmpfs -o size=3m none {tmp_path}/small"

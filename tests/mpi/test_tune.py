@@ -69,6 +69,7 @@ def test_the_program_of_these_tests(tmp_path: pathlib.Path, words: tuple[str, ..
     assert sizes == [13**3 * 40 * 3] * 2
 
 
+@pytest.mark.slow
 def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
     """Dozens of requests of 32 KiB, one after the other, against a few: whatever wins replaces the tiny buffer."""
     (tmp_path / "bad.hints").write_text("# mine\ncb_nodes = 1\ncb_buffer_size = 32k\n")
@@ -101,6 +102,7 @@ def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
     assert (logs.count(".log"), logs.count(".stats")) == (len(found["runs"]), len(kept))
 
 
+@pytest.mark.both
 def test_a_program_that_hardly_accesses_data_is_judged_by_that(tmp_path: pathlib.Path) -> None:
     """Starting a rank takes longer by far than 88 KB: the MPI library, whose calls are not timed, is left out."""
     program = btio(tmp_path / "file", "13", "1", ranks=1)

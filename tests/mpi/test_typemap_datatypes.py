@@ -14,7 +14,7 @@ import pytest
 from support import cbuild
 from support.launch import Launch
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 
@@ -28,6 +28,7 @@ def mpicc() -> str:
     return found
 
 
+@pytest.mark.slow
 def test_random_datatypes_against_pack(mpi: Callable[..., Launch]) -> None:
     source = str(cbuild.ROOT / "tests" / "c" / "typemap" / "datatypes.c")
     command = [

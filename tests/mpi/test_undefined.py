@@ -15,7 +15,7 @@ import pytest
 from support.cbuild import mpi_program
 from support.launch import Launch, library_path, mpi_run
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 RANKS = 4
 #: Between nodes, what other ranks would wait for in vain: the job ends, with a line that says why.

@@ -75,6 +75,7 @@ CASES = {
 CASES |= {f"{how} {hints}": blocks(how, 2, {"MPIOX_HINTS": f"*:{hints}"}) for how in HOWS for hints in STAGED}
 
 
+@pytest.mark.both_with("3-blocks-*")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("ranks", RANKS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.cases import Case, Cases
+from support.marks import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -73,12 +74,15 @@ DELEGATES = {"MPIOX_HINTS": "mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_
 CASES |= {f"fresh {ranks}": Case(text=FRESH, ranks=ranks, environment=DELEGATES) for ranks in RANKS}
 
 
-@pytest.mark.parametrize("ranks", (1, 3))
+@pytest.mark.both
+@pytest.mark.parametrize("ranks", (*slow(1), 3))
 def test_texts(cases: Cases, ranks: int) -> None:
     """What is told of a refused view: the MPI call, and all of what is wrong."""
     cases.result(f"texts {ranks}")
 
 
+@pytest.mark.both
+@pytest.mark.slow_except("3")
 @pytest.mark.parametrize("ranks", RANKS)
 def test_overlaps_past_delegates(cases: Cases, ranks: int) -> None:
     """A view that overlaps reads what another open file has written through the delegates, after a sync."""

@@ -175,6 +175,7 @@ def test_what_another_user_plants(folder: pathlib.Path, sleeper: int) -> None:
     assert not any("\x1b" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_flood_is_one_line(folder: pathlib.Path) -> None:
     lines: list[str] = []
     with Arbiter(folder, Settings(io_nodes=4), lines.append) as arbiter:

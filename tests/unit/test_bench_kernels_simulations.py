@@ -340,6 +340,7 @@ for other in (longer, make("value.nc4", value=2.5), make("length.nc4", length=4)
 """
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 @pytest.mark.skipif(importlib.util.find_spec("netCDF4") is None, reason="netCDF4 is not installed")
 def test_netcdf4_comparison(tmp_path: Path) -> None:

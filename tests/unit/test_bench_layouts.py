@@ -29,7 +29,7 @@ from mpiio_ext.bench.kernels.shapes import (
     Vector,
     coalesce,
 )
-from support.tiers import slow
+from support.marks import slow
 
 RANKS = range(1, 10)
 SMALL = Sizes(file_bytes=40 * 1000, blocks_bytes=(64, 7, 24), piece_bytes=256, ghost=2, steps=2, transfer_bytes=1000)

@@ -190,6 +190,7 @@ def test_source_distribution_carries_what_is_generated(build: ModuleType, tmp_pa
     assert done.returncode != 0 and "pip install cffi" in " ".join(done.stderr.split())
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_modules_have_every_declared_function(build: ModuleType) -> None:
     for source, header in build.BINDINGS.items():
@@ -200,6 +201,7 @@ def test_modules_have_every_declared_function(build: ModuleType) -> None:
         assert declared <= set(dir(module.lib))
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_nothing_of_the_tools_is_in_the_library() -> None:
     """What a simulation maps serves its I/O: no function of csrc/tools."""
@@ -221,6 +223,7 @@ def test_nothing_of_the_tools_is_in_the_library() -> None:
 # ---- structure of the sources ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_structure_of_the_sources(check: ModuleType) -> None:
     assert check.problems() == []
 
@@ -344,6 +347,7 @@ def defined(library: Path) -> set[str]:
         return {each.name for each in table.iter_symbols() if each.name and each["st_shndx"] != "SHN_UNDEF"}
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_only_names_of_mpi_and_its_own_leave_the_library() -> None:
     """No function of the C library, nor of PnetCDF, that a program would find in it."""
@@ -409,6 +413,7 @@ def link_by_cmake(folder: Path, lib: Path) -> None:
         subprocess.run(["cmake", *words], cwd=folder, check=True, timeout=120)
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 @pytest.mark.parametrize("moved", [False, True], ids=["installed", "moved"])
 @pytest.mark.parametrize("link", [link_by_pkg_config, link_by_cmake])
@@ -471,6 +476,7 @@ def test_get_include_and_get_library() -> None:
     assert mpiio_ext.get_library().is_file()
 
 
+@pytest.mark.both
 @pytest.mark.mpi
 def test_library_and_package_agree() -> None:
     from mpiio_ext._binding import ffi, lib

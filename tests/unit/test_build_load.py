@@ -11,7 +11,7 @@ import pytest
 
 import mpiio_ext
 
-pytestmark = pytest.mark.mpi  # each family has its own library
+pytestmark = [pytest.mark.mpi, pytest.mark.both]  # each family has its own library
 ROOT = Path(__file__).resolve().parents[2]
 MAPPED = ("partitioning", "delegates", "pioneer", "analytics")
 

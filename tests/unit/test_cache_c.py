@@ -52,17 +52,20 @@ def test_requests_of_many_threads(build: Callable[[str], pathlib.Path]) -> None:
 TOKENS = ("4095", "4097", "7326", "65000")
 
 
+@pytest.mark.slow_with("*-4095", "checked-7326", "raced-4097", "raced-65000")
 @pytest.mark.parametrize("tokens", TOKENS)
 @pytest.mark.parametrize("build", [checked, raced])
 def test_requests_with_many_tokens(build: Callable[[str], pathlib.Path], tokens: str) -> None:
     passes(build("test_ring"), "threads", *fuzz.words(2000), tokens)
 
 
+@pytest.mark.slow_with("4095", "7326")
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_requests_of_processes_with_many_tokens(tokens: str) -> None:
     passes(checked("test_ring"), "processes", *fuzz.words(2000), tokens)
 
 
+@pytest.mark.slow_with("4097", "7326")
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_accesses_with_many_tokens(tmp_path: pathlib.Path, tokens: str) -> None:
     """More frames than the file has pages; three of the tokens are slots."""
@@ -135,6 +138,7 @@ def test_every_order_of_steps_of_two_clients_and_a_delegate(tmp_path: pathlib.Pa
     assert cbuild.run(program, "late").returncode == 1  # looks at the bell when it has looked at the tokens
 
 
+@pytest.mark.slow_with("a leap beyond the set", "a summary*")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_that_search_finds_mistakes(tmp_path: pathlib.Path, mistake: str) -> None:
     before, after = MISTAKES[mistake]

@@ -16,6 +16,7 @@ from mpiio_ext import launchers
 from mpiio_ext.common import keeper
 from mpiio_ext.common.children import launched
 from support.launch import marked_processes
+from support.marks import slow
 from support.processes import job
 
 #: A launcher that heeds nothing, with a rank in a session of its own.
@@ -79,7 +80,7 @@ def test_it_is_ended_where_its_start_is_interrupted(tmp_path: pathlib.Path, monk
     assert len(markers) == 1 and keeper.marked(markers[0]) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, *slow(signal.SIGHUP)])
 def test_it_is_ended_with_the_command(tmp_path: pathlib.Path, number: int) -> None:
     """The command is killed: nothing that it has started is left, its keeper neither."""
     (tmp_path / "stubborn.py").write_text(STUBBORN)

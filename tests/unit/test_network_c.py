@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from support import cbuild, fuzz
+from support.marks import slow
 
 MODULES = ("common", "typemap", "storage", "cache", "rendezvous", "network")
 
@@ -33,12 +34,12 @@ def test_requests_accesses_handshakes_strangers_and_deaths(name: str, cases: int
     passes(checked(name), *(fuzz.words(cases) if cases else ()))
 
 
-@pytest.mark.parametrize("fault", ["short=777", "short=1000000:delay_ms=1"])
+@pytest.mark.parametrize("fault", [*slow("short=777"), "short=1000000:delay_ms=1"])
 def test_random_accesses_over_a_connection_that_suffers(fault: str) -> None:
     passes(checked("test_access"), "1", fuzz.seed(), MPIOX_NETWORK_FAULT=fault)
 
 
-@pytest.mark.parametrize(("name", "cases"), [("test_link", 0), ("test_access", 3), ("test_death", 0)])
+@pytest.mark.parametrize(("name", "cases"), [*slow(("test_link", 0)), ("test_access", 3), ("test_death", 0)])
 def test_races(name: str, cases: int) -> None:
     passes(cbuild.threads_program(f"network/{name}.c", *MODULES), *(fuzz.words(cases) if cases else ()))
 
@@ -49,6 +50,7 @@ def test_messages_of_any_kind(name: str) -> None:
     assert cbuild.check(checked(name), str(count), fuzz.seed(), timeout=300) == f"{count} cases passed\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fuzz_serve", "fuzz_link"])
 def test_coverage_guided_fuzzing(name: str, tmp_path: pathlib.Path) -> None:
     cbuild.fuzz(f"network/{name}.c", *MODULES, folder=tmp_path, runs=2000, most=2000)

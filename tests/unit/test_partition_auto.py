@@ -20,6 +20,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import LOCKS, Choice, Geometry, choose, methods, rules, rules_markdown
 from mpiio_ext.partitioning.locks import simulate
+from support.marks import slow
 from support.partition_grid import FILE_SYSTEMS, Point, Verdict, draw, judge
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -309,7 +310,7 @@ def check_grid(seed: int) -> list[Verdict]:
     return verdicts
 
 
-@pytest.mark.parametrize("seed", [SEED, HELD_OUT[0]])
+@pytest.mark.parametrize("seed", [*slow(SEED), HELD_OUT[0]])
 def test_near_the_best_fixed_method(seed: int) -> None:
     """All of 500 geometries, of a seed that the rules were made with and of one that they were not."""
     verdicts = check_grid(seed)

@@ -28,6 +28,7 @@ from mpiio_ext.pioneer.profile.fits import FAMILIES, LEAST, LEVEL, MOST_SAMPLES,
 from mpiio_ext.pioneer.profile.form import ProfileForm
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
 from mpiio_ext.pioneer.synthesis.document import fits as have_shapes
+from support.marks import slow
 from support.small_paths import KERNEL, path_of, row
 
 Draw = Callable[[np.random.Generator, int], np.ndarray[Any, Any]]
@@ -84,7 +85,7 @@ def test_maximum_likelihood(name: str) -> None:
             assert likelihood(other) < likelihood(best)
 
 
-@pytest.mark.parametrize("name", ["exponential", "lognormal"])
+@pytest.mark.parametrize("name", [*slow("exponential"), "lognormal"])
 def test_the_test_rejects_as_often_as_it_says(name: str) -> None:
     """A true family in about one case of twenty: of 100, at most 12 (more in 1 of 700 cases)."""
     rejected = sum(name not in {fit.family for fit in find_fits(drawn(name, 60, seed))} for seed in range(100))

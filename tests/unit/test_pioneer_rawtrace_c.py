@@ -24,6 +24,7 @@ def test_bytes_of_any_kind(name: str, cases: int) -> None:
     assert cbuild.check(path, str(count), fuzz.seed(), timeout=300) == f"{count} cases passed\n"
 
 
+@pytest.mark.slow
 def test_coverage_guided_fuzzing(tmp_path: pathlib.Path) -> None:
     options = ["-len_control=0"]
     cbuild.fuzz("pioneer/fuzz_rawtrace.c", *MODULES, folder=tmp_path, runs=4000, most=600, options=options)

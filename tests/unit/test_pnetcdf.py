@@ -16,7 +16,7 @@ from mpiio_ext.bench.pnetcdf import library
 from mpiio_ext.bench.pnetcdf.memory import TYPES, Variable, subarray, subarrays, type_number
 from mpiio_ext.errors import ArgumentError
 
-pytestmark = pytest.mark.mpi  # each family has its own library
+pytestmark = [pytest.mark.mpi, pytest.mark.both]  # each family has its own library
 HEADERS = (Path(sys.prefix, "include", "pnetcdf.h"), Path("/usr/include/pnetcdf.h"))
 
 

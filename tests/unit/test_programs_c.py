@@ -7,6 +7,7 @@ import os
 import pytest
 
 from support import cbuild
+from support.marks import slow
 
 #: Drawn cases that are compared with figures: the seed is part of them.
 SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
@@ -16,7 +17,7 @@ SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
     ("source", "modules", "arguments"),
     [
         ("lock_model/test_lock_model.c", ("lock_model", "domains"), (SEED,)),
-        ("auto_select/test_auto.c", ("auto_select", "domains"), (SEED,)),  # facts up to the limits
+        *slow(("auto_select/test_auto.c", ("auto_select", "domains"), (SEED,))),  # facts up to the limits
         ("domains/test_plan.c", ("domains",), (SEED,)),
         ("common/test_worker.c", ("common",), ()),
         ("common/test_count.c", ("common",), ()),
@@ -29,7 +30,7 @@ SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
         # A process that is dead, that its parent has not waited for, or whose number is another one's by now.
         ("common/test_peer.c", ("common",), ()),
         # Between the last look at a word and the sleep, with many threads and many orders of what they do.
-        ("common/test_wake.c", (), ()),
+        *slow(("common/test_wake.c", (), ())),
     ],
 )
 def test_module_under_sanitizers(source: str, modules: tuple[str, ...], arguments: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from support import cbuild, fuzz
+from support.marks import slow
 
 SKIPPED = 77
 MODULES = ("common", "typemap", "layout", "storage", "cache", "schedule", "server")
@@ -34,6 +35,7 @@ def passes(program: pathlib.Path, *arguments: object) -> str:
     return out
 
 
+@pytest.mark.slow_with("1-5-0-1", "3-3-0-1", "4081-4-0-2", "7310-4-0-2")
 @pytest.mark.parametrize(
     ("frames", "clients", "processes", "io_threads"),
     [(1, 5, 0, 1), (1, 4, 1, 3), (3, 3, 0, 1), (7, 4, 1, 2), (30, 6, 0, 3), (300, 3, 1, 1)]
@@ -48,7 +50,7 @@ SCHEDULERS = ("fifo", "sjf", "to_agg", "aioli", "mlf", "hbrr", "twins", "wfq")
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize(("frames", "clients", "io_threads"), [(1, 3, 1), (6, 4, 3), (100, 4, 1)])
+@pytest.mark.parametrize(("frames", "clients", "io_threads"), [*slow((1, 3, 1)), (6, 4, 3), *slow((100, 4, 1))])
 def test_model_under_each_scheduler(
     tmp_path: pathlib.Path, scheduler: str, frames: int, clients: int, io_threads: int
 ) -> None:
@@ -64,12 +66,12 @@ def test_which_server_has_a_page() -> None:
     passes(checked("test_target"))
 
 
-@pytest.mark.parametrize("scheduler", ["wfq", "twins"])
+@pytest.mark.parametrize("scheduler", [*slow("wfq"), "twins"])
 def test_schedulers_have_no_races(tmp_path: pathlib.Path, scheduler: str) -> None:
     passes(raced("model"), tmp_path / "file", 6, 4, 0, 2, *fuzz.words(4), scheduler)
 
 
-@pytest.mark.parametrize("frames", [1, 6, 100])
+@pytest.mark.parametrize("frames", [1, *slow(6), 100])
 def test_model_has_no_races(tmp_path: pathlib.Path, frames: int) -> None:
     passes(raced("model"), tmp_path / "file", frames, 4, 0, 2, *fuzz.words(5))
 
@@ -79,7 +81,7 @@ def test_errors_name_their_bytes(tmp_path: pathlib.Path, build: Callable[[str], 
     passes(build("test_errors"), tmp_path)
 
 
-@pytest.mark.parametrize("build", [checked, raced])
+@pytest.mark.parametrize("build", [checked, *slow(raced)])
 def test_flush_barriers(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
     passes(build("test_flush_barriers"), tmp_path)
 

@@ -10,7 +10,7 @@ import pytest
 
 from support.launch import ROOT, base_environment
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
 #: The library's function, with an MPI library under it that says what it is told.
 ASK = """

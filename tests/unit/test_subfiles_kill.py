@@ -18,7 +18,7 @@ import pytest
 from mpiio_ext.cli import main
 from mpiio_ext.common import files
 from mpiio_ext.subfiles import copying, merge
-from support import fuzz, tiers
+from support import fuzz, marks
 from support.made_subfiles import IDENT, child, command, make
 
 SIZE, UNIT, COUNT = (24 << 20) + 77, 1 << 16, 3
@@ -146,7 +146,7 @@ def test_killed_at_each_step(work: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("work", WORK)
-@pytest.mark.parametrize("kills", [4, *tiers.slow(200)])
+@pytest.mark.parametrize("kills", [4, *marks.slow(200)])
 def test_killed_at_random_moments(kills: int, work: str, data: bytes, tmp_path: pathlib.Path) -> None:
     """A child is killed within the time that it takes."""
     draw, folder = random.Random(int(fuzz.seed())), tmp_path / "one"

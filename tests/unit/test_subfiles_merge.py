@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from mpiio_ext.subfiles.index import Striping
 from mpiio_ext.subfiles.stored import close_all, find, open_all, read_range
-from support import fuzz, strangers, tiers
+from support import fuzz, marks, strangers
 from support.made_subfiles import IDENT, child, command, content, index_text, make
+from support.marks import slow
 
 K = 1 << 10
 #: Of `small_disk`.
@@ -84,7 +85,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "count"), [(1, 1), (1, 4096), (1 << 30, 1), (1 << 30, 4096), *tiers.slow((4 * K, 4096), (64 * K, 4096))]
+    ("unit", "count"),
+    [(1, 1), *slow((1, 4096)), (1 << 30, 1), (1 << 30, 4096), *marks.slow((4 * K, 4096), (64 * K, 4096))],
 )
 def test_the_extremes(unit: int, count: int, tmp_path: pathlib.Path) -> None:
     size = (3 << 20) + 1

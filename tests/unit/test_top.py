@@ -25,7 +25,7 @@ from mpiio_ext.top import fitting, jobs, names, pages, screen, snapshot, tables
 from mpiio_ext.top.pages import Counts, PageError
 from support import cbuild, live_pages
 from support.live_pages import content, hold, holding
-from support.tiers import slow
+from support.marks import slow
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.tune.evidence import evidence, least_pairs
+from support.marks import slow
 from support.parts import require
 
 require("scipy")
@@ -20,7 +21,7 @@ def from_logs(logs: list[float], confidence: float = 0.95):
     return evidence([math.exp(value) for value in logs], [1.0] * len(logs), confidence)
 
 
-@pytest.mark.parametrize(("pairs", "confidence"), [(6, 0.95), (7, 0.95), (9, 0.95), (10, 0.99), (8, 0.5)])
+@pytest.mark.parametrize(("pairs", "confidence"), [(6, 0.95), (7, 0.95), (9, 0.95), *slow((10, 0.99)), (8, 0.5)])
 def test_two_equal_settings_win_at_most_as_often_as_the_confidence_says(pairs: int, confidence: float) -> None:
     """Every pattern of signs is equally likely then: count all of them, with sizes that have no ties."""
     sizes = [0.011 * 1.37**index for index in range(pairs)]

@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from support import cbuild, fuzz
+from support.marks import slow
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,6 @@ def test_random_input_under_sanitizers(name: str, cases: int) -> None:
     assert cbuild.check(path, str(count), fuzz.seed(), timeout=300) == f"{count} cases passed\n"
 
 
-@pytest.mark.parametrize(("name", "runs"), [("fuzz_blob", 20000), ("random_operations", 1500), ("runs", 6000)])
+@pytest.mark.parametrize(("name", "runs"), [("fuzz_blob", 20000), ("random_operations", 1500), *slow(("runs", 6000))])
 def test_coverage_guided_fuzzing(name: str, runs: int, tmp_path: pathlib.Path) -> None:
     cbuild.fuzz(f"typemap/{name}.c", "typemap", folder=tmp_path, runs=runs, most=4096)

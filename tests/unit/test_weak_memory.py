@@ -15,6 +15,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow_with("agreement-NODES=2", "individual-ALONE=7")
 @pytest.mark.parametrize(("name", "size"), SIZES)
 def test_protocols_and_their_mutants(name: str, size: str) -> None:
     model = weak_memory.read(name)
