@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import apart, cbuild, fuzz, launch, marks, parts, workers  # noqa: E402
+from support import apart, cbuild, fuzz, launch, leftout, marks, parts, workers  # noqa: E402
 from support import expected as texts  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
@@ -103,8 +103,11 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
         STARTED_AGAIN.append(nodeid)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many launches were started once more."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own: what fails is listed before
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+    """Say what was left out, and how many launches were started once more, in the last lines but pytest's summary."""
+    yield
+    leftout.write(terminalreporter)
     terminalreporter.write_line(f"launches that the MPI library lost, started once more: {len(STARTED_AGAIN)}")
 
 
