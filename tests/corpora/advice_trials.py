@@ -42,7 +42,9 @@ def seconds(kind: str, hints: tuple[str, ...] | None) -> float:
         start = [str(launcher()), "-n", str(RANKS), "env", *(f"{key}={value}" for key, value in own.items())]
         under = [
             sys.executable,
-            *"-m mpiio_ext run".split(),
+            "-m",
+            "mpiio_ext",
+            "run",
             *(word for hint in hints or () for word in ("-H", hint)),
             "--",
         ]

@@ -45,12 +45,19 @@ from model.history import (  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
 #: What is summed over files and ranks: a launch that is to test delegates must have used them.
-COUNTERS = tuple(
-    (
-        "independent_writes independent_reads collective_writes collective_reads nonblocking_calls delegated_writes "
-        "delegated_reads delegated_misses delegated_messages bypass_bytes_written bypass_bytes_read "
-        "delegated_flush_barriers"
-    ).split()
+COUNTERS = (
+    "independent_writes",
+    "independent_reads",
+    "collective_writes",
+    "collective_reads",
+    "nonblocking_calls",
+    "delegated_writes",
+    "delegated_reads",
+    "delegated_misses",
+    "delegated_messages",
+    "bypass_bytes_written",
+    "bypass_bytes_read",
+    "delegated_flush_barriers",
 )
 MODES = {
     "rdonly": MPI.MODE_RDONLY,

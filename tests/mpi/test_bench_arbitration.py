@@ -16,7 +16,17 @@ pytestmark = pytest.mark.mpi
 def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
     """Both follow the arbiter, all their bytes are right, and the page of results that were there shows them."""
     words = [
-        *"-m mpiio_ext.bench -w contiguous -m native,auto --size 256KiB -r 1 --path".split(),
+        "-m",
+        "mpiio_ext.bench",
+        "-w",
+        "contiguous",
+        "-m",
+        "native,auto",
+        "--size",
+        "256KiB",
+        "-r",
+        "1",
+        "--path",
         tmp_path,
         "--output",
         tmp_path / "results",
@@ -25,9 +35,16 @@ def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
     mpi_python(words, 2, timeout_s=120, cwd=tmp_path)
     command = [
         sys.executable,
-        *"-m mpiio_ext.bench arbitration --archive".split(),
+        "-m",
+        "mpiio_ext.bench",
+        "arbitration",
+        "--archive",
         str(tmp_path),
-        *"--together 1 --lead 0.5 --path".split(),
+        "--together",
+        "1",
+        "--lead",
+        "0.5",
+        "--path",
         str(tmp_path),
     ]
     launch = run_bounded(command, env=base_environment(), timeout_s=150, cwd=tmp_path)

@@ -56,10 +56,17 @@ def test_numbers_of_delegates(explore, mode, ranks, launched):
     """Each number is what serves; every byte is compared; files are gone at the end."""
     _, found = explore(
         launched,
-        *(
-            "--io-nodes 0,1,2 --pattern shared,strided,4KiB,384KiB --pattern "
-            "individual,4KiB,384KiB --pattern shared,3000,300KiB,read -r 2 --delegate-mode"
-        ).split(),
+        "--io-nodes",
+        "0,1,2",
+        "--pattern",
+        "shared,strided,4KiB,384KiB",
+        "--pattern",
+        "individual,4KiB,384KiB",
+        "--pattern",
+        "shared,3000,300KiB,read",
+        "-r",
+        "2",
+        "--delegate-mode",
         mode,
         *SMALL,
     )
@@ -110,7 +117,10 @@ def test_from_forge_to_the_arbiter(explore, tmp_path):
     curves = read_forge([explore.output / "curves.csv"])
     assert all(curve.counts == (0, 2) and curve.points[2].repetitions == 2 for curve in curves.values())
     simulated = mpiio_ext(
-        *"delegates arbitrate simulate --forge".split(),
+        "delegates",
+        "arbitrate",
+        "simulate",
+        "--forge",
         explore.output / "curves.csv",
         "--sets",
         20,
@@ -135,10 +145,16 @@ def test_a_stonewall(explore):
     """Ranks stop on their own, what was made counts and is compared; reads find what a whole write has left."""
     _, found = explore(
         2,
-        *(
-            "--io-nodes 0,2 --pattern shared,contiguous,512,1GiB,0.3s --pattern "
-            "shared,strided,512,4MiB,0.001s,read -r 1 --delegate-mode thread"
-        ).split(),
+        "--io-nodes",
+        "0,2",
+        "--pattern",
+        "shared,contiguous,512,1GiB,0.3s",
+        "--pattern",
+        "shared,strided,512,4MiB,0.001s,read",
+        "-r",
+        "1",
+        "--delegate-mode",
+        "thread",
     )
     for run in found["runs"]:
         reads = run["pattern"].endswith("read")
@@ -153,7 +169,17 @@ def test_large_requests_go_past_the_delegates(explore):
     launch, found = explore(2, "--io-nodes", "1", "--pattern", "1MiB,4MiB", "-r", "1", "--delegate-mode", "thread")
     assert found["runs"][0]["bypass_bytes"] > 0 and "went past the delegates" in launch.stdout
     _, found = explore(
-        2, *("--io-nodes 1 --pattern 1MiB,4MiB -r 1 --delegate-mode thread -H mpiox_delegate_bypass=0").split()
+        2,
+        "--io-nodes",
+        "1",
+        "--pattern",
+        "1MiB,4MiB",
+        "-r",
+        "1",
+        "--delegate-mode",
+        "thread",
+        "-H",
+        "mpiox_delegate_bypass=0",
     )
     assert found["runs"][0]["delegated_bytes"] == found["runs"][0]["data_bytes"]
 
@@ -241,7 +267,12 @@ def test_stronger_hints_are_found_out(explore):
     """MPIOX_HINTS takes the delegates away: what would be measured is not what was asked for."""
     launch, found = explore(
         2,
-        *"--io-nodes 0,1 --pattern 4k,64k --delegate-mode thread".split(),
+        "--io-nodes",
+        "0,1",
+        "--pattern",
+        "4k,64k",
+        "--delegate-mode",
+        "thread",
         check=False,
         env={"MPIOX_HINTS": "*write:mpiox_delegates=0"},
     )
@@ -276,7 +307,14 @@ def test_wrong_data_is_named(explore, tmp_path):
     script.write_text(WRONG)
     launch, found = explore(
         2,
-        *"--io-nodes 0,1 --pattern 4k,64k -r 1 --delegate-mode thread".split(),
+        "--io-nodes",
+        "0,1",
+        "--pattern",
+        "4k,64k",
+        "-r",
+        "1",
+        "--delegate-mode",
+        "thread",
         check=False,
         program=[script, "explore"],
     )

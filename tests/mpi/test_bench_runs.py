@@ -72,9 +72,20 @@ def test_every_pattern_under_every_method(bench, ranks):
     methods = ["native", "native_tuned", "auto", "direct", *forced, "aligned+stripe_size_io"]
     launch, results = bench(
         ranks,
-        *"--size 300KiB --block 4KiB,56 -i mpiio -r 1 -m".split(),
+        "--size",
+        "300KiB",
+        "--block",
+        "4KiB,56",
+        "-i",
+        "mpiio",
+        "-r",
+        "1",
+        "-m",
         ",".join(methods),
-        *"--stripe-size 16KiB --stripe-count 2".split(),
+        "--stripe-size",
+        "16KiB",
+        "--stripe-count",
+        "2",
     )
     runs = results["runs"]
     assert {run["workload"] for run in runs} == PATTERNS
@@ -126,8 +137,16 @@ def test_results_say_everything(bench):
     )
     environment = results["environment"]
     for name in (
-        "mpi_library hosts kernel cpus_online_count file_system_type git_revision variables command_line versions"
-    ).split():
+        "mpi_library",
+        "hosts",
+        "kernel",
+        "cpus_online_count",
+        "file_system_type",
+        "git_revision",
+        "variables",
+        "command_line",
+        "versions",
+    ):
         assert name in environment
     assert environment["ranks"] == 2
     assert "mpiio_ext.bench" in environment["command_line"]
@@ -164,7 +183,21 @@ def test_native_size_is_marked(bench):
 
 
 def test_slow_native_is_run_smaller(bench):
-    _, results = bench(2, *"--size 4MiB --native-limit 0.000001 -w interleaved -b 64 -r 1 -m native,even".split())
+    _, results = bench(
+        2,
+        "--size",
+        "4MiB",
+        "--native-limit",
+        "0.000001",
+        "-w",
+        "interleaved",
+        "-b",
+        "64",
+        "-r",
+        "1",
+        "-m",
+        "native,even",
+    )
     sizes = {run["strategy"]: run["file_bytes"] for run in results["runs"]}
     assert sizes["native"] < sizes["even"]
 
@@ -259,7 +292,17 @@ def spoiled(kind, *, method="", offset=1234, byte=b"\0"):
 def test_wrong_file_is_named(bench, script):
     program = script(spoiled("file", method="cb_nodes"))
     launch, results = bench(
-        3, *"--size 300KiB -w contiguous -m native,native_tuned -r 1".split(), program=[program], check=False
+        3,
+        "--size",
+        "300KiB",
+        "-w",
+        "contiguous",
+        "-m",
+        "native,native_tuned",
+        "-r",
+        "1",
+        program=[program],
+        check=False,
     )
     assert_one_clear_line(
         launch,
@@ -294,7 +337,21 @@ def test_bytes_that_nobody_writes_are_forgiven_only_to_native(bench, script):
 
 def test_native_must_be_native(extension, mpi_python, tmp_path):
     launch = mpi_python(
-        [*BENCH, "--path", tmp_path, "--output", tmp_path / "o", *"--size 100KiB -w contiguous -m native -r 1".split()],
+        [
+            *BENCH,
+            "--path",
+            tmp_path,
+            "--output",
+            tmp_path / "o",
+            "--size",
+            "100KiB",
+            "-w",
+            "contiguous",
+            "-m",
+            "native",
+            "-r",
+            "1",
+        ],
         2,
         env={"MPIOX_HINTS": "*:mpiox_enable=true"},
         check=False,
@@ -438,7 +495,18 @@ def run_tool(tmp_path, *arguments):
 def test_compare_quick(extension, family, tmp_path):
     launch, document = run_tool(
         tmp_path,
-        *("compare --quick --nodes 2 --access independent --size 1048576 --repeats 1 --pattern inter64").split(),
+        "compare",
+        "--quick",
+        "--nodes",
+        "2",
+        "--access",
+        "independent",
+        "--size",
+        "1048576",
+        "--repeats",
+        "1",
+        "--pattern",
+        "inter64",
     )
     assert (document["environment"]["access"], document["environment"]["pretended_nodes"]) == ("independent", 2)
     assert "independent bandwidth" in launch.stdout
@@ -472,7 +540,19 @@ def test_compare_on_hosts(extension, family, tmp_path):
     command = [
         sys.executable,
         *BENCH,
-        *("compare --quick --hosts 2 --ranks-per-host 1 --size 4194304 --repeats 1 --pattern inter64 --json").split(),
+        "compare",
+        "--quick",
+        "--hosts",
+        "2",
+        "--ranks-per-host",
+        "1",
+        "--size",
+        "4194304",
+        "--repeats",
+        "1",
+        "--pattern",
+        "inter64",
+        "--json",
     ]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
     document = json.loads(launch.stdout)

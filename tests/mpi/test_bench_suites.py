@@ -97,10 +97,26 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
     assert_one_clear_line(launch, 2, "--param", "exactly one --kernel")
     launch = bench(
         3,
-        *(
-            "-w contiguous -s 100KiB -k bdcats -P particles=1000 -i mpiio -r 2 -m native,even "
-            "--output o --no-figures --no-page -H cb_nodes=2"
-        ).split(),
+        "-w",
+        "contiguous",
+        "-s",
+        "100KiB",
+        "-k",
+        "bdcats",
+        "-P",
+        "particles=1000",
+        "-i",
+        "mpiio",
+        "-r",
+        "2",
+        "-m",
+        "native,even",
+        "--output",
+        "o",
+        "--no-figures",
+        "--no-page",
+        "-H",
+        "cb_nodes=2",
     )
     results = results_of(tmp_path / "o")
     runs = results["runs"]
@@ -140,10 +156,20 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
 def test_kernels_in_all_their_interfaces(bench, tmp_path):
     bench(
         3,
-        *(
-            "-k vpic,nas_btio,madbench --preset quick --scale 0.01 -r 1 -m native,auto --output o "
-            "--no-figures --no-page"
-        ).split(),
+        "-k",
+        "vpic,nas_btio,madbench",
+        "--preset",
+        "quick",
+        "--scale",
+        "0.01",
+        "-r",
+        "1",
+        "-m",
+        "native,auto",
+        "--output",
+        "o",
+        "--no-figures",
+        "--no-page",
     )
     results = results_of(tmp_path / "o")
     absent = " ".join(item["what"] for item in results["absent"])
@@ -179,12 +205,17 @@ def test_suite_is_archived_with_everything(bench, small, tmp_path):
     )
     (folder,) = (tmp_path / "kept" / "small").glob("*/*")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d/\d\d-\d\d-\d\d", str(folder.relative_to(tmp_path / "kept" / "small")))
-    assert {path.name for path in folder.iterdir()} >= set(
-        (
-            "results.json runs.parquet summary.parquet ratios.svg table.txt environment.json small.toml report.html "
-            "darshan"
-        ).split()
-    )
+    assert {path.name for path in folder.iterdir()} >= {
+        "results.json",
+        "runs.parquet",
+        "summary.parquet",
+        "ratios.svg",
+        "table.txt",
+        "environment.json",
+        "small.toml",
+        "report.html",
+        "darshan",
+    }
     results = results_of(folder)
     assert results["failure"] is None
     assert results["configuration"]["suite"] == "small"
@@ -305,7 +336,10 @@ def test_h5py_that_cannot_be_used(bench, tmp_path, kind):
 def test_missing_pnetcdf(bench, tmp_path):
     launch = bench(
         2,
-        *"-k s3d -i pnetcdf".split(),
+        "-k",
+        "s3d",
+        "-i",
+        "pnetcdf",
         check=False,
         program=[
             "-c",
@@ -325,7 +359,20 @@ __main__.main(sys.argv[1:])
 
 
 def test_not_enough_space(bench):
-    launch = bench(2, *"-k vpic --preset published --scale 1000 -P particles=1000000000 -i mpiio".split(), check=False)
+    launch = bench(
+        2,
+        "-k",
+        "vpic",
+        "--preset",
+        "published",
+        "--scale",
+        "1000",
+        "-P",
+        "particles=1000000000",
+        "-i",
+        "mpiio",
+        check=False,
+    )
     assert_one_clear_line(launch, 2, "B needed", "B free")
     assert not list(bench.files.iterdir())
 
@@ -345,11 +392,19 @@ def test_no_space_in_the_middle(bench, tmp_path, interface, method, rule):
     """Wherever a disk is full, all ranks end with one line, and what was measured before is kept."""
     launch = bench(
         4,
-        *"-k nas_btio --preset S -i".split(),
+        "-k",
+        "nas_btio",
+        "--preset",
+        "S",
+        "-i",
         interface,
         "-m",
         f"native,{method}",
-        *"-r 1 --output o --no-figures".split(),
+        "-r",
+        "1",
+        "--output",
+        "o",
+        "--no-figures",
         check=False,
         env={"MPIOX_FAULT": rule},
     )
@@ -377,7 +432,20 @@ def test_no_space_where_hdf5_does_not_come_back(bench, script):
     """HDF5's collective close waits for ranks that have given up: one rank says why, and the launch ends."""
     launch = bench(
         4,
-        *"-k nas_btio --preset S -i hdf5 -m native,auto -r 1 --output o --no-figures --no-page".split(),
+        "-k",
+        "nas_btio",
+        "--preset",
+        "S",
+        "-i",
+        "hdf5",
+        "-m",
+        "native,auto",
+        "-r",
+        "1",
+        "--output",
+        "o",
+        "--no-figures",
+        "--no-page",
         check=False,
         program=[script(IMPATIENT)],
         timeout_s=60,
@@ -431,7 +499,11 @@ def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
         *BENCH,
         "--suite",
         str(small),
-        *"--archive kept -r 1000 --path".split(),
+        "--archive",
+        "kept",
+        "-r",
+        "1000",
+        "--path",
         str(tmp_path),
         "--no-figures",
         "--no-page",

@@ -145,11 +145,28 @@ def test_the_table_has_the_totals(tmp_path: pathlib.Path) -> None:
 def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
     """A pattern, and a kernel that fewer ranks run or that has a file for each rank."""
     words = [
-        *(
-            "-w interleaved -k hacc --preset quick -i mpiio --size 1MiB --block 512 -r 1 -m "
-            "native,delegates+independent --delegates 1 --delegate-mode thread --no-figures "
-            "--output"
-        ).split(),
+        "-w",
+        "interleaved",
+        "-k",
+        "hacc",
+        "--preset",
+        "quick",
+        "-i",
+        "mpiio",
+        "--size",
+        "1MiB",
+        "--block",
+        "512",
+        "-r",
+        "1",
+        "-m",
+        "native,delegates+independent",
+        "--delegates",
+        "1",
+        "--delegate-mode",
+        "thread",
+        "--no-figures",
+        "--output",
         tmp_path / "results",
         "--path",
         tmp_path,
@@ -176,11 +193,25 @@ def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
 def test_bench_on_the_ranks_that_are_no_delegates(tmp_path: pathlib.Path) -> None:
     """Mode split: two of four ranks measure; methods without delegates do without, though the job has some."""
     words = [
-        *(
-            "-w interleaved --size 1MiB --block 512 -r 1 -i mpiio -m "
-            "native+independent,auto+independent,delegates+independent --delegates 2 "
-            "--delegate-mode split --no-figures --no-page --output"
-        ).split(),
+        "-w",
+        "interleaved",
+        "--size",
+        "1MiB",
+        "--block",
+        "512",
+        "-r",
+        "1",
+        "-i",
+        "mpiio",
+        "-m",
+        "native+independent,auto+independent,delegates+independent",
+        "--delegates",
+        "2",
+        "--delegate-mode",
+        "split",
+        "--no-figures",
+        "--no-page",
+        "--output",
         tmp_path / "results",
         "--path",
         tmp_path,
@@ -208,7 +239,15 @@ def test_bench_needs_ranks_that_measure(tmp_path: pathlib.Path, count: str, word
 def test_bench_says_why_there_are_no_delegates(tmp_path: pathlib.Path) -> None:
     """MPIOX_HINTS is stronger than what the bench asks for."""
     words = [
-        *"-w interleaved --size 1MiB -r 1 -m native,delegates --path".split(),
+        "-w",
+        "interleaved",
+        "--size",
+        "1MiB",
+        "-r",
+        "1",
+        "-m",
+        "native,delegates",
+        "--path",
         tmp_path,
         "--output",
         tmp_path / "results",

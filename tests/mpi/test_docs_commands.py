@@ -31,15 +31,35 @@ pytestmark = pytest.mark.mpi
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
-HOW_TO = tuple(
-    "hdf5 python-loaders fortran hints delegates lustre slurm cray darshan read-a-run subfiles timeline watch".split()
+HOW_TO = (
+    "hdf5",
+    "python-loaders",
+    "fortran",
+    "hints",
+    "delegates",
+    "lustre",
+    "slurm",
+    "cray",
+    "darshan",
+    "read-a-run",
+    "subfiles",
+    "timeline",
+    "watch",
 )
 QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
-SLOW_HOW_TO = tuple(
-    (
-        "arbitrate ask-a-store check checkpoint find-hints install measure program-or-system read-a-report synthesize "
-        "trace why-was-my-job-slow"
-    ).split()
+SLOW_HOW_TO = (
+    "arbitrate",
+    "ask-a-store",
+    "check",
+    "checkpoint",
+    "find-hints",
+    "install",
+    "measure",
+    "program-or-system",
+    "read-a-report",
+    "synthesize",
+    "trace",
+    "why-was-my-job-slow",
 )
 SLOW_EXPLANATIONS = ("cached-collectives", "file-domains", "interposition", "locks", "metrics")
 SLOW = (

@@ -356,7 +356,11 @@ def test_threads(extension: str, script, tmp_path: pathlib.Path) -> None:
 def test_run_command(programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path, outside: bool) -> None:
     run = [
         sys.executable,
-        *"-m mpiio_ext run -H *.dat:mpiox_partition=transpose".split(),
+        "-m",
+        "mpiio_ext",
+        "run",
+        "-H",
+        "*.dat:mpiox_partition=transpose",
         f"--stats={tmp_path / 'stats'}",
     ]
     launch = [str(launcher()), "-n", "2"]

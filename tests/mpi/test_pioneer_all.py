@@ -21,7 +21,10 @@ def everything(folder: pathlib.Path, *more: str, ranks: int = RANKS) -> Launch:
     """Run all steps on the trace of a folder."""
     command = [
         sys.executable,
-        *"-m mpiio_ext pioneer all".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "all",
         str(folder / "trace"),
         "-n",
         str(ranks),
@@ -39,7 +42,10 @@ def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     """Every limit of what is not time holds, and everything that the steps leave is there."""
     (tmp_path / "data").mkdir()
     words = [
-        *"-m mpiio_ext trace -o".split(),
+        "-m",
+        "mpiio_ext",
+        "trace",
+        "-o",
         tmp_path / "trace",
         "--",
         sys.executable,
@@ -77,7 +83,10 @@ def test_which_bytes_every_rank_touches(tmp_path: pathlib.Path) -> None:
     """Views of seven kinds: with each rank in the path all bytes are touched again, by the same ranks."""
     (tmp_path / "data").mkdir()
     words = [
-        *"-m mpiio_ext trace -o".split(),
+        "-m",
+        "mpiio_ext",
+        "trace",
+        "-o",
         tmp_path / "trace",
         "--",
         sys.executable,
@@ -131,7 +140,10 @@ def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> 
     (tmp_path / "data").mkdir()
     python_run(
         [
-            *"-m mpiio_ext trace -o".split(),
+            "-m",
+            "mpiio_ext",
+            "trace",
+            "-o",
             tmp_path / "trace",
             "--",
             sys.executable,

@@ -25,13 +25,17 @@ METHODS = "native,native_tuned,auto,direct,even,aligned,static_cyclic,group_cycl
 def bench(folder: pathlib.Path, path: pathlib.Path, *words: str, ranks: int = 4, **options: Any) -> Launch:
     (folder / "files").mkdir(exist_ok=True)
     command = [
-        *"-m mpiio_ext.bench --kernel".split(),
+        "-m",
+        "mpiio_ext.bench",
+        "--kernel",
         f"pioneer:{path}",
         "--path",
         folder / "files",
         "--output",
         folder / "results",
-        *"-r 2 --no-figures".split(),
+        "-r",
+        "2",
+        "--no-figures",
         *words,
     ]
     return python_run(command, ranks, timeout_s=200, **options)
@@ -46,7 +50,10 @@ def views(extension: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.P
     python_run(["-m", "mpiio_ext", "trace", "-o", folder / "trace", "--", *program], 4, timeout_s=120)
     command = [
         sys.executable,
-        *"-m mpiio_ext pioneer path".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "path",
         str(folder / "trace"),
         "--each-rank",
         "-o",

@@ -32,7 +32,10 @@ def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     python_run(
         [
-            *"-m mpiio_ext trace -o".split(),
+            "-m",
+            "mpiio_ext",
+            "trace",
+            "-o",
             str(tmp_path / "trace"),
             "--",
             sys.executable,
@@ -47,7 +50,10 @@ def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
         name,
         "3600",
         sys.executable,
-        *"-m mpiio_ext pioneer all".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "all",
         str(tmp_path / "trace"),
         "-o",
         str(tmp_path / "out"),

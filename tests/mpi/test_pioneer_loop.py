@@ -18,8 +18,19 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 STEPS, BLOCK, LINES = 12, 1000, 10
 #: What Python does besides to a file that it opens, and what it does to find a place for one.
-BESIDE = tuple(
-    "stat lstat fstat statx fcntl ioctl lseek mkdir readlink opendir closedir MPI_File_set_errhandler".split()
+BESIDE = (
+    "stat",
+    "lstat",
+    "fstat",
+    "statx",
+    "fcntl",
+    "ioctl",
+    "lseek",
+    "mkdir",
+    "readlink",
+    "opendir",
+    "closedir",
+    "MPI_File_set_errhandler",
 )
 COLUMNS = ("layer", "operation", "file", "owner", "groups", "offset_0", "offset_1", "size_0", "size_1")
 
@@ -33,7 +44,10 @@ def traced_path(folder: pathlib.Path, words: list[Any], ranks: int, *options: st
     assert len(list(trace.glob("*.mpioxtrace"))) == ranks
     command = [
         sys.executable,
-        *"-m mpiio_ext pioneer path".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "path",
         str(trace),
         "-o",
         str(folder / "path.parquet"),

@@ -26,7 +26,10 @@ def program(extension: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib
     folder = tmp_path_factory.mktemp("program")
     (folder / "data").mkdir()
     words = [
-        *"-m mpiio_ext trace -o".split(),
+        "-m",
+        "mpiio_ext",
+        "trace",
+        "-o",
         folder / "trace",
         "--",
         sys.executable,
@@ -60,7 +63,10 @@ def test_the_loop_closes(program: pathlib.Path, tmp_path: pathlib.Path, ranks: i
     """All metrics but those of time hold, and every rank has opened its files with the right ones."""
     command = [
         sys.executable,
-        *"-m mpiio_ext pioneer all".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "all",
         str(program / "trace"),
         "-n",
         str(ranks),
@@ -115,7 +121,10 @@ def test_the_loop_closes(program: pathlib.Path, tmp_path: pathlib.Path, ranks: i
 def test_an_odd_number_of_ranks_and_one(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """The last block has one rank; nobody waits for others that are not there."""
     words = [
-        *"-m mpiio_ext pioneer path".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "path",
         program / "trace",
         "-o",
         tmp_path / "path.parquet",
@@ -125,7 +134,10 @@ def test_an_odd_number_of_ranks_and_one(program: pathlib.Path, tmp_path: pathlib
     run_bounded([sys.executable, *map(str, words)], env=base_environment(), timeout_s=120)
     for ranks in (1, 3, 5):
         words = [
-            *"-m mpiio_ext pioneer replay".split(),
+            "-m",
+            "mpiio_ext",
+            "pioneer",
+            "replay",
             tmp_path / "path.parquet",
             tmp_path / str(ranks),
             "--time-scale",

@@ -42,7 +42,12 @@ def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> Non
     command = [
         compiler,
         *SANITIZE,
-        *"-std=c11 -D_GNU_SOURCE -g -O1 -fPIC -shared".split(),
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-g",
+        "-O1",
+        "-fPIC",
+        "-shared",
         f"-I{CSRC / 'tools' / 'engine'}",
         *sources,
         "-o",

@@ -294,10 +294,18 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     again = WorkloadPath.load(tmp_path / "path.json")
     assert again.table.equals(WorkloadPath.load(tmp_path / "path.parquet").table)
     words = [
-        *"-m mpiio_ext pioneer replay".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "replay",
         tmp_path / "path.json",
         tmp_path / "below",
-        *"--time-scale 0 -H mpiox_partition=group_cyclic -H mpiox_exchange=two_phase".split(),
+        "--time-scale",
+        "0",
+        "-H",
+        "mpiox_partition=group_cyclic",
+        "-H",
+        "mpiox_exchange=two_phase",
     ]
     launch = python_run(words, 4, timeout_s=60, env={"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")})
     assert "0 calls failed, 4 were left out" in launch.stdout, launch.describe()

@@ -34,10 +34,15 @@ def test_each_rank_says_where_it_stands(tmp_path: pathlib.Path) -> None:
         "-n",
         "2",
         sys.executable,
-        *"-m mpiio_ext pioneer replay".split(),
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "replay",
         str(tmp_path / "path.parquet"),
         str(tmp_path / "out"),
-        *"--existing --stuck-after 0.5".split(),
+        "--existing",
+        "--stuck-after",
+        "0.5",
     ]
     said: dict[str, str] = {}
     with job([word for word in command if word], tmp_path / "log") as run:

@@ -117,10 +117,12 @@ def test_the_replay_makes_the_calls_of_the_trace(tmp_path: pathlib.Path, ranks: 
     assert f"0 calls failed, {ranks} were left out" in launch.stdout, launch.describe()
     for rank in range(ranks):
         below = tmp_path / "out" / f"w{rank}"
-        assert (
-            sorted(str(item.relative_to(below)) for item in below.rglob("*") if item.is_file())
-            == "d/object data.1 data.3 index".split()
-        ), launch.describe()
+        assert sorted(str(item.relative_to(below)) for item in below.rglob("*") if item.is_file()) == [
+            "d/object",
+            "data.1",
+            "data.3",
+            "index",
+        ], launch.describe()
         assert (below / "data.1").samefile(below / "data.3")
         assert (below / "d/object").stat().st_size == 3113
 
@@ -150,7 +152,9 @@ def test_all_of_it(tmp_path: pathlib.Path) -> None:
         "pioneer",
         "all",
         str(write_traces(tmp_path, 1)),
-        *"-n 1 -o".split(),
+        "-n",
+        "1",
+        "-o",
         str(tmp_path / "all"),
         "--time-scale",
         "0",

@@ -151,9 +151,22 @@ def test_kernels_of_the_bench(family: str, tracer: str, tmp_path: pathlib.Path, 
     """Python programs: the MPI calls are those of mpi4py. What is done to the data's files is compared."""
     words = [
         sys.executable,
-        *"-m mpiio_ext.bench -k".split(),
+        "-m",
+        "mpiio_ext.bench",
+        "-k",
         kernel,
-        *"--preset quick --scale 0.05 -m native -i mpiio --repeats 1 --no-figures --no-page".split(),
+        "--preset",
+        "quick",
+        "--scale",
+        "0.05",
+        "-m",
+        "native",
+        "-i",
+        "mpiio",
+        "--repeats",
+        "1",
+        "--no-figures",
+        "--no-page",
     ]
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -34,7 +34,16 @@ TOOLS = {"address": ("address,undefined", "libasan.so", ()), "thread": ("thread"
 #: Memory that the MPI libraries never give back.
 LEAKS = "\n".join(
     f"leak:{name}"
-    for name in "libmpi.so libopen-pal libopen-rte libpmix libhwloc libevent /openmpi3/ libfabric".split()
+    for name in (
+        "libmpi.so",
+        "libopen-pal",
+        "libopen-rte",
+        "libpmix",
+        "libhwloc",
+        "libevent",
+        "/openmpi3/",
+        "libfabric",
+    )
 )
 #: The MPI libraries are not instrumented: their own ordering of threads, by atomics, is not seen. Without this each
 #: receive buffer that another thread's progress has filled would be reported.
@@ -253,7 +262,10 @@ def valgrind(program: Sequence[str | os.PathLike[str]], folder: pathlib.Path) ->
     """Run two ranks of a program under memcheck with the library preloaded; return the reports that concern it."""
     folder.mkdir()
     command = [
-        *"valgrind --fair-sched=yes --leak-check=full --show-leak-kinds=definite".split(),
+        "valgrind",
+        "--fair-sched=yes",
+        "--leak-check=full",
+        "--show-leak-kinds=definite",
         f"--suppressions={SUPPRESSIONS}",
         f"--log-file={folder / 'log'}.%p",
         *program,

@@ -72,7 +72,9 @@ def test_a_variable_that_was_left_breaks_nothing(shipped: pathlib.Path, extensio
         path = tmp_path / str(breaks)
         command = [
             str(launcher()),
-            *"-n 2 env".split(),
+            "-n",
+            "2",
+            "env",
             f"LD_PRELOAD={library}",
             str(mpi_program("lives")),
             str(path),

@@ -39,9 +39,14 @@ def seen(running: Job, *words: str) -> list[dict[str, Any]]:
     """Return what the command prints of a job."""
     command = [
         sys.executable,
-        *"-m mpiio_ext top".split(),
+        "-m",
+        "mpiio_ext",
+        "top",
         str(running.process.pid),
-        *"--once --json --interval 0.2s".split(),
+        "--once",
+        "--json",
+        "--interval",
+        "0.2s",
         *words,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)

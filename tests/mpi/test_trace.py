@@ -304,7 +304,10 @@ def test_patterns_of_odd_folders(program: pathlib.Path, tmp_path: pathlib.Path) 
         folder.mkdir(parents=True)
         command = [
             sys.executable,
-            *"-m mpiio_ext trace -o".split(),
+            "-m",
+            "mpiio_ext",
+            "trace",
+            "-o",
             str(tmp_path / f"trace{number}"),
             "--only",
             f"{glob.escape(str(folder))}/*",

@@ -87,7 +87,9 @@ def configure(tree: pathlib.Path) -> None:
             "Ninja",
             f"-DMPI_C_COMPILER={compiler}",
             f"-DPython_EXECUTABLE={sys.executable}",
-            *"-DMPIOX_BUILD_BINDING=ON -DMPIOX_BUILD_TESTS=OFF -DMPIOX_TESTING=ON".split(),
+            "-DMPIOX_BUILD_BINDING=ON",
+            "-DMPIOX_BUILD_TESTS=OFF",
+            "-DMPIOX_TESTING=ON",
         ]
     )
 

@@ -77,7 +77,14 @@ def main() -> None:
         import mpiio_ext.stats
 
         total = mpiio_ext.stats.total()
-        names = tuple("collective_writes collective_reads direct_calls native_calls errors independent_writes".split())
+        names = (
+            "collective_writes",
+            "collective_reads",
+            "direct_calls",
+            "native_calls",
+            "errors",
+            "independent_writes",
+        )
         result["stats"] = {name: getattr(total, name) for name in names}
         result["interposed"] = mpiio_ext.interposed()
     path = folder / f"{MPI.COMM_WORLD.rank}.json"

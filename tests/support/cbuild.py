@@ -25,11 +25,25 @@ from support.launch import PATIENCE, mpi_family
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
-MODULES = tuple(
-    (
-        "common typemap layout domains lock_model auto_select storage subfiles cache rendezvous network schedule "
-        "server pioneer analytics arbiter stats live"
-    ).split()
+MODULES = (
+    "common",
+    "typemap",
+    "layout",
+    "domains",
+    "lock_model",
+    "auto_select",
+    "storage",
+    "subfiles",
+    "cache",
+    "rendezvous",
+    "network",
+    "schedule",
+    "server",
+    "pioneer",
+    "analytics",
+    "arbiter",
+    "stats",
+    "live",
 )
 #: The rest needs no MPI.
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c", "mpiox_subfiles_opener.c")

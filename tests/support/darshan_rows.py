@@ -35,7 +35,18 @@ POSIX = {
     **{
         f"{way}_size_{size}": f"SIZE_{way}_{size}".upper()
         for way in ("read", "write")
-        for size in "0_100 100_1k 1k_10k 10k_100k 100k_1m 1m_4m 4m_10m 10m_100m 100m_1g 1g_plus".split()
+        for size in (
+            "0_100",
+            "100_1k",
+            "1k_10k",
+            "10k_100k",
+            "100k_1m",
+            "1m_4m",
+            "4m_10m",
+            "10m_100m",
+            "100m_1g",
+            "1g_plus",
+        )
     },
 }
 SHARED = {

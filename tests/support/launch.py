@@ -34,11 +34,18 @@ TAIL_BYTES = 6000
 #: busy with other things gets this many times as much.
 PATIENCE = 4
 #: Set when a developer's shell forces hints on every program: tests must see the defaults unless they set them.
-SCRUBBED = tuple(
-    (
-        "MPIOX_HINTS MPIOX_HINTS_FILE MPIOX_SITE_FILE MPICH_MPIIO_HINTS MPICH_MPIIO_HINTS_DISPLAY ROMIO_HINTS "
-        "ROMIO_PRINT_HINTS MPIOX_STATS MPIOX_FAULT MPIOX_RANKS_PER_NODE LD_PRELOAD"
-    ).split()
+SCRUBBED = (
+    "MPIOX_HINTS",
+    "MPIOX_HINTS_FILE",
+    "MPIOX_SITE_FILE",
+    "MPICH_MPIIO_HINTS",
+    "MPICH_MPIIO_HINTS_DISPLAY",
+    "ROMIO_HINTS",
+    "ROMIO_PRINT_HINTS",
+    "MPIOX_STATS",
+    "MPIOX_FAULT",
+    "MPIOX_RANKS_PER_NODE",
+    "LD_PRELOAD",
 )
 
 

@@ -15,11 +15,19 @@ from dataclasses import dataclass, field
 from mpiio_ext.partitioning import Geometry, Plan, plan
 from mpiio_ext.partitioning.locks import FileSystem
 
-NAMES = tuple(
-    (
-        "lock_requests grants matches conflicts revocations shared_units data_requests data_bytes owner_changes "
-        "aggregators smallest_request_bytes largest_request_bytes"
-    ).split()
+NAMES = (
+    "lock_requests",
+    "grants",
+    "matches",
+    "conflicts",
+    "revocations",
+    "shared_units",
+    "data_requests",
+    "data_bytes",
+    "owner_changes",
+    "aggregators",
+    "smallest_request_bytes",
+    "largest_request_bytes",
 )
 
 

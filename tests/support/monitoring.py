@@ -11,11 +11,25 @@ from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tables.schema import LMT, SLURM
 
 #: Types of columns that are no floats.
-TEXTS = tuple(
-    (
-        "ost_name file_system server kind quantity operation target type nid host metric unit component labels node "
-        "node_name filesystem_name mount"
-    ).split()
+TEXTS = (
+    "ost_name",
+    "file_system",
+    "server",
+    "kind",
+    "quantity",
+    "operation",
+    "target",
+    "type",
+    "nid",
+    "host",
+    "metric",
+    "unit",
+    "component",
+    "labels",
+    "node",
+    "node_name",
+    "filesystem_name",
+    "mount",
 )
 INTEGERS = ("index", "ost", "x_coord", "y_coord", "z_coord", "total", "used")
 

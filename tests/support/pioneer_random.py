@@ -55,11 +55,25 @@ _FILES = (
     "x" * 300,
     "d/a.{rank}",
 )
-_KEYS = tuple(
-    (
-        "flags mode amode file2 moved protection request displacement filetype whence comm communicator address value "
-        "complete implied errno groups"
-    ).split()
+_KEYS = (
+    "flags",
+    "mode",
+    "amode",
+    "file2",
+    "moved",
+    "protection",
+    "request",
+    "displacement",
+    "filetype",
+    "whence",
+    "comm",
+    "communicator",
+    "address",
+    "value",
+    "complete",
+    "implied",
+    "errno",
+    "groups",
 )
 _VALUES: tuple[Any, ...] = (
     None,
@@ -72,7 +86,14 @@ _VALUES: tuple[Any, ...] = (
     1.5,
     True,
     "",
-    *"x O_RDWR|O_CREAT PROT_READ r w+ self 8 4,2".split(),
+    "x",
+    "O_RDWR|O_CREAT",
+    "PROT_READ",
+    "r",
+    "w+",
+    "self",
+    "8",
+    "4,2",
     [1],
     {"a": 1},
     [[0, 1]],
@@ -90,7 +111,21 @@ def _spoil(one: random.Random, rows: list[dict[str, Any]]) -> None:
     """Change something of one row, or the rows themselves."""
     at = one.randrange(len(rows))
     what = one.choice(
-        tuple("operation file owner session groups size offset extra layer slack away twice elsewhere".split())
+        (
+            "operation",
+            "file",
+            "owner",
+            "session",
+            "groups",
+            "size",
+            "offset",
+            "extra",
+            "layer",
+            "slack",
+            "away",
+            "twice",
+            "elsewhere",
+        )
     )
     spoilt = dict(rows[at])
     if what == "away" and len(rows) > 1:

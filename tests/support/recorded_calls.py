@@ -24,12 +24,19 @@ from mpiio_ext.pioneer.table import SCHEMA
 from support import cbuild
 
 _GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_operation_names.h", "mpiox_trace_system_files.h")
-_SOURCES = tuple(
-    (
-        "mpiox_recording mpiox_recording_file mpiox_recording_names mpiox_recording_tally mpiox_recording_time "
-        "mpiox_trace_clock mpiox_trace_file mpiox_trace_lock mpiox_trace_names mpiox_trace_operations "
-        "mpiox_trace_place mpiox_trace_system"
-    ).split()
+_SOURCES = (
+    "mpiox_recording",
+    "mpiox_recording_file",
+    "mpiox_recording_names",
+    "mpiox_recording_tally",
+    "mpiox_recording_time",
+    "mpiox_trace_clock",
+    "mpiox_trace_file",
+    "mpiox_trace_lock",
+    "mpiox_trace_names",
+    "mpiox_trace_operations",
+    "mpiox_trace_place",
+    "mpiox_trace_system",
 )
 _STDIO = ("fopen", "fdopen", "fread", "fwrite", "fgets", "fputs", "fseek", "fflush", "fclose")
 

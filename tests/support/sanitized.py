@@ -13,21 +13,47 @@ from mpiio_ext.pioneer.table import SCHEMA
 Row = dict[str, Any]
 
 #: Names that look like files of the system and are not, and such files.
-OF_PROGRAMS = tuple(
-    (
-        "/data/model.pth /home/u/checkpoints/last.pth /usr/workspace/u/a.h5 /usr/local/data/a /var/tmp/u/a "
-        "/var/scratch/a /var/lib/jenkins/workspace/a /opt/data/a /run/user/1000/a /run/media/u/disk/a /dev/shm/u/a "
-        "/scratch/ompi.dat /data/bin/python_runs/a /data/x.so.old/a /data/a.locktest.b /data/notes.python /libraries/a "
-        "/data/site-packages.h5"
-    ).split()
+OF_PROGRAMS = (
+    "/data/model.pth",
+    "/home/u/checkpoints/last.pth",
+    "/usr/workspace/u/a.h5",
+    "/usr/local/data/a",
+    "/var/tmp/u/a",
+    "/var/scratch/a",
+    "/var/lib/jenkins/workspace/a",
+    "/opt/data/a",
+    "/run/user/1000/a",
+    "/run/media/u/disk/a",
+    "/dev/shm/u/a",
+    "/scratch/ompi.dat",
+    "/data/bin/python_runs/a",
+    "/data/x.so.old/a",
+    "/data/a.locktest.b",
+    "/data/notes.python",
+    "/libraries/a",
+    "/data/site-packages.h5",
 )
-OF_THE_SYSTEM = tuple(
-    (
-        "/venv/lib/python3.11/site-packages/distutils-precedence.pth /venv/lib/python3.11/site-packages /usr/share/a "
-        "/usr/local/lib/a /opt/openmpi/etc/a.conf /opt/cray/pe/lib/a /var/lib/sss/mc/passwd /run/udev/data/a "
-        "/var/run/a /etc/hosts /lib/x86_64-linux-gnu /data/libx.so /data/libx.so.1.2 /data/a.py /usr "
-        "/data/__pycache__/a /data/.f.locktest.12 /tmp/pmix-12.h/a /dev/shm/sem.abc /venv/bin/python3.11"
-    ).split()
+OF_THE_SYSTEM = (
+    "/venv/lib/python3.11/site-packages/distutils-precedence.pth",
+    "/venv/lib/python3.11/site-packages",
+    "/usr/share/a",
+    "/usr/local/lib/a",
+    "/opt/openmpi/etc/a.conf",
+    "/opt/cray/pe/lib/a",
+    "/var/lib/sss/mc/passwd",
+    "/run/udev/data/a",
+    "/var/run/a",
+    "/etc/hosts",
+    "/lib/x86_64-linux-gnu",
+    "/data/libx.so",
+    "/data/libx.so.1.2",
+    "/data/a.py",
+    "/usr",
+    "/data/__pycache__/a",
+    "/data/.f.locktest.12",
+    "/tmp/pmix-12.h/a",
+    "/dev/shm/sem.abc",
+    "/venv/bin/python3.11",
 )
 
 

@@ -128,7 +128,11 @@ def genmc(model: Model, size: str, order: str, mutant: int = 0) -> str:
     """Run a model under GenMC, which the environment variable GENMC names, and return what it prints."""
     options = [
         f"-{order}",
-        *"-check-liveness -disable-spin-assume -sr -- -w".split(),
+        "-check-liveness",
+        "-disable-spin-assume",
+        "-sr",
+        "--",
+        "-w",
         f"-D{size}",
         f"-DMUTANT={mutant}",
         f"-I{model.folder()}",
