@@ -7,6 +7,7 @@ library cannot differ: their atomic operations, and the order of each, are those
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 import pathlib
 import re
@@ -139,5 +140,7 @@ def genmc(model: Model, size: str, order: str, mutant: int = 0) -> str:
         HEADERS,
     ]
     command = [os.environ["GENMC"], *options, str(model.path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    with (cbuild.scratch() / "genmc").open("w") as lock:  # every run compiles into the same file of /tmp
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
     return done.stdout + done.stderr

@@ -1,30 +1,18 @@
-"""Which worker of pytest-xdist takes a test, and in which order: file by file, the longest files first.
+"""How workers of pytest-xdist share the tests: each begins with a part of them, and takes from others when it is done.
 
-A long file that starts last keeps one worker busy while the others have nothing left to do. Without an order of its own
-pytest-xdist starts the files with the most tests, which are not those that take longest.
+A worker takes from the end of what another one has left (``--dist worksteal``): mostly whole files, and in the end
+single tests of the longest ones.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 from collections.abc import Iterator
 
 import pytest
 
-#: Files that take more than half a minute, longest first: the table at the end of `.ci/run`'s log, where "mpi/tune" is
-#: mpi/test_tune.py. One of the files of the queries stands for their group.
-_LONGEST = """
-differential/differential mpi/run_report mpi/delegates_staged mpi/bench_runs mpi/gpu_memory mpi/hint_ranges
-analytics/query_operators mpi/delegates_staged_others unit/server_c mpi/mpi4py_io mpi/pioneer_replay
-mpi/bench_suites unit/cache_c mpi/tune mpi/long_lives mpi/delegates_staged_deaths model/model
-mpi/delegates_hung mpi/delegates_life analytics/analyze_cli mpi/containers mpi/advise unit/programs_c
-mpi/cluster unit/network_c mpi/docs_commands unit/weak_memory mpi/delegates_files mpi/view_rules
-mpi/bench_explore mpi/subfiles_killed unit/storage mpi/arbiter_live mpi/delegates_hosts mpi/subfiles_failures
-mpi/delegates_crash mpi/subfiles_openers mpi/delegates_posix analytics/summaries mpi/pioneer_all
-mpi/small_accesses mpi/bench_kernels unit/pages mpi/delegates_looked_for unit/pioneer_rawtrace_c
-analytics/store_fill mpi/subfiles unit/cluster
-"""
-LONGEST = [f"{name.replace('/', '/test_')}.py" for name in _LONGEST.split()]
-_PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
+from support import cbuild
 
 
 class Turned(pytest.Dir):
@@ -41,21 +29,22 @@ class Turned(pytest.Dir):
         return iter(found[first:] + found[:first])
 
 
-def place(item: pytest.Item) -> tuple[int, str]:
-    """Return where the file of a test stands in the order; files that are not listed come after the others, by name."""
-    file = item.nodeid.partition("::")[0]  # not where an inherited test is written
-    return _PLACES.get(file, len(_PLACES)), file
+def place(item: pytest.Item) -> tuple[bool, str]:
+    """Return where the file of a test stands in the order: by name, but first what runs queries on each engine.
 
-
-def group(item: pytest.Item, *, apart: bool) -> str:
-    """Return the name of the tests that one worker takes together.
-
-    Modules that run queries on each engine (`analytics_query.engine`) are one group, so that Spark, whose start takes
-    longer than most of these tests, starts once. Where workers have no /dev/shm of their own (`apart` is false), one
-    makes all launches: tests look at what is left there.
+    The first worker begins with these modules (`analytics_query.engine`), and nobody takes them from it: Spark, whose
+    start takes longer than most of their tests, starts once.
     """
-    if "mpi" in item.keywords and not apart:
-        return "mpi"
-    if "analytics_query" in vars(getattr(item, "module", object)):
-        return "engines"
-    return item.nodeid.partition("::")[0]  # pytest needs longer for item.location, of all tests
+    of_engines = "analytics_query" in vars(getattr(item, "module", object))
+    return not of_engines, item.nodeid.partition("::")[0]  # not where an inherited test is written
+
+
+@contextlib.contextmanager
+def alone(item: pytest.Item) -> Iterator[None]:
+    """Keep workers that share /dev/shm from launching MPI programs meanwhile: tests look at what is left there."""
+    if "mpi" not in item.keywords:
+        yield
+        return
+    with (cbuild.scratch() / "launches").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
