@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import signal
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster import client, commands, folders, launchers, needs, network
+from cluster import client, needs
 from cluster.tools import ClusterError
 from support import hosts
 from support.launch import ROOT
@@ -73,76 +72,6 @@ def command(*words: str, name: str, check: bool = True) -> subprocess.CompletedP
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("text", "bits"), [("1gbit", 1e9), ("2.5mbit", 2.5e6), (" 64Kbit", 64e3)])
-def test_rates(text: str, bits: float) -> None:
-    """Bits per second."""
-    assert network.parse_rate(text) == pytest.approx(bits)
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("50us", 50e-6), ("2ms", 2e-3), ("0.1s", 0.1)])
-def test_times(text: str, seconds: float) -> None:
-    """Seconds."""
-    assert network.parse_time(text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("text", ["", "1", "gbit", "-1gbit", "0gbit", "1 gbit", "1tbit", "nan", "1e9bit", "1gbit;ls"])
-def test_wrong_rates(text: str) -> None:
-    """What is no rate is refused with an example of one."""
-    with pytest.raises(ClusterError, match=r"write a positive number with its unit, as 1gbit"):
-        network.parse_rate(text)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "count", "each", "expected"),
-    [
-        (8, 4, 0, {1: 2, 2: 2, 3: 2, 4: 2}),
-        (5, 4, 0, {1: 2, 2: 1, 3: 1, 4: 1}),
-        (2, 4, 0, {1: 1, 2: 1}),
-        (5, 4, 2, {1: 2, 2: 2, 3: 1}),
-        (1, 1, 0, {1: 1}),
-    ],
-)
-def test_places(ranks: int, count: int, each: int, expected: dict[int, int]) -> None:
-    """Ranks by host."""
-    assert launchers.places_of(ranks, count, each) == expected
-
-
-@pytest.mark.parametrize(("ranks", "count", "each"), [(0, 2, 0), (9, 4, 2), (4, 2, -1)])
-def test_impossible_places(ranks: int, count: int, each: int) -> None:
-    """Too many ranks, or none."""
-    with pytest.raises(ClusterError):
-        launchers.places_of(ranks, count, each)
-
-
-def test_command_lines() -> None:
-    """Both launchers are told where, through which agent, and to stay on the hosts' network."""
-    places = {1: 2, 2: 0, 3: 1}
-    mpich = launchers.start_of("mpich", "mpiexec", "/a", places, 3, ["-verbose"])
-    assert " ".join(mpich) == "mpiexec -launcher ssh -launcher-exec /a -hosts node1:2,node3:1 -verbose -n 3"
-    openmpi = " ".join(launchers.start_of("openmpi", "mpirun", "/a", places, 3))
-    assert "--mca plm_rsh_agent /a " in openmpi and openmpi.endswith(" -H node1:2,node2,node3:1 -n 3")
-    assert openmpi.count(f"_tcp_if_include {network.SUBNET}") == 2
-
-
-def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    """What is missing is named, with the package that has it."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = needs.missing(shaping=True)
-    for name, package in (needs.TOOLS | needs.SHAPING).items():
-        assert f"the command {name} (Debian: apt-get install {package})" in found
-    for name, kind in folders.KINDS.items():
-        text = "\n".join(folders.missing(name, rootless=True))
-        assert "root: " in text
-        assert all(f"apt-get install {package}" in text for package in kind.tools.values())
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "..", "a b"])
-def test_wrong_names(name: str) -> None:
-    """The name is part of paths."""
-    with pytest.raises(ClusterError, match="letters, digits"):
-        client.Cluster(name)
 
 
 # ---- life ------------------------------------------------------------------------------------------------------------
@@ -239,30 +168,6 @@ def test_another_user(namespaces: None) -> None:
         assert not os.path.exists(str(path).replace("_0_", f"_{user}_"))
 
 
-def test_failing_start(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    """A tool that fails: its words are in the message, and nothing stays."""
-    fake = tmp_path / "ip"
-    fake.write_text("#!/bin/sh\necho 'RTNETLINK answers: Operation not supported' >&2\nexit 2\n", encoding="utf-8")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(ClusterError, match=r"ip link .*: RTNETLINK answers: Operation not supported"):
-        client.start(2, name=name)
-    assert not left_of(name)
-
-
-def test_latency_needs_netem(name: str) -> None:
-    """Latency is set where the kernel can, and refused with the reason where not."""
-    try:
-        found = client.start(2, name=name, latency="4ms")
-    except ClusterError as error:
-        assert "CONFIG_NET_SCH_NETEM" in str(error)
-        with client.cluster(1) as other:
-            assert other.state()["netem"] is False
-    else:
-        text = subprocess.run(found.on(1, ["tc", "qdisc"]), capture_output=True, text=True, timeout=LIMIT_S).stdout
-        assert "netem" in text and "delay 1ms" in text
-
-
 # ---- hosts -----------------------------------------------------------------------------------------------------------
 
 
@@ -347,11 +252,3 @@ def test_agent_goes(pair: client.Cluster) -> None:
     process.kill()
     process.wait()
     await_that(lambda: said(pair, 2, f"test -d /proc/{number} || echo gone") == "gone")
-
-
-def test_state_is_readable(pair: client.Cluster) -> None:
-    """Other programs may read what there is."""
-    state = json.loads((pair.private / "state.json").read_text())
-    assert [host["name"] for host in state["hosts"]] == ["node1", "node2"]
-    assert all(host["up"] for host in state["hosts"])
-    assert "node2" in commands.describe(pair)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mutants.mutants import MUTANTS, Mutant
-from mutants.run import copy_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,11 +20,3 @@ def test_snippet_and_tests_are_there(mutant: Mutant) -> None:
     for test in mutant.tests:
         path = test.split("::")[0]
         assert path.startswith("-") or (ROOT / path).exists(), path
-
-
-def test_the_copy_can_generate_its_sources(tmp_path: Path) -> None:
-    """The copy has what the generators of C sources read."""
-    copy_tree(tmp_path / "copy")
-    command = [sys.executable, "-B", tmp_path / "copy" / "build.py", "--output", tmp_path / "generated"]
-    subprocess.run(command, check=True, timeout=120)
-    assert (tmp_path / "generated" / "mpiox_wrappers.c").stat().st_size > 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import time
@@ -15,9 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster import client, share_gluster
-from cluster.served import SERVED
-from cluster.tools import ClusterError
+from cluster import client
 from support import hosts
 from support.shares import DISTRIBUTED, daemons_of
 
@@ -80,44 +77,3 @@ def test_killed_keeper(kind: str, name: str) -> None:
     while left_of(name):
         assert time.monotonic() < deadline_s, left_of(name)
         time.sleep(0.1)
-
-
-@pytest.mark.parametrize("kind", [pytest.param("cephfs", marks=pytest.mark.slow), "moosefs"])
-def test_lost_node1(kind: str, name: str) -> None:
-    """Where node1 has what cannot be had again, that is said when it is brought back."""
-    hosts.require(kind)
-    found = client.start(2, name=name, shares=[kind])
-    found.vanish(1)
-    with pytest.raises(ClusterError, match="the file system is lost, start the cluster again"):
-        found.bring_back(1)
-
-
-def test_failing_daemon(kind: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    """A server that does not start: its words are in the message, and nothing stays."""
-    words = {"cephfs": "ceph-osd", "moosefs": "mfschunkserver"}
-    fake = tmp_path / words.get(kind, "glusterfsd")
-    fake.write_text("#!/bin/sh\necho 'no such luck' >&2\nexit 3\n", encoding="utf-8")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(ClusterError, match=rf"node1: {fake.name} .*: no such luck"):
-        client.start(2, name=name, shares=[kind])
-    assert not left_of(name)
-
-
-def test_graphs() -> None:
-    """GlusterFS' graphs: every translator stands on others that are there; bricks have their own places and ports."""
-    volumes = share_gluster.VOLUMES
-    ports, places = [], []
-    for volume in volumes:
-        texts = [volume.server_graph(brick, volume.host_of(brick, 2)) for brick in range(volume.bricks)]
-        for text in [*texts, volume.client_graph(2)]:
-            known: set[str] = set()
-            for block in text.split("end-volume\n"):
-                own = re.findall(r"^volume (\S+)$", block, re.MULTILINE)
-                below = re.findall(r"^    subvolumes (.*)$", block, re.MULTILINE)
-                assert known >= set(" ".join(below).split()), block
-                known |= set(own)
-        ports += re.findall(r"listen-port (\d+)", "".join(texts))
-        places += re.findall(rf"directory ({SERVED}\S+)", "".join(texts))
-        assert re.findall(r"remote-port (\d+)", volume.client_graph(2)) == ports[-volume.bricks :]
-    assert len(set(ports)) == len(ports) == len(set(places)) == sum(volume.bricks for volume in volumes)
