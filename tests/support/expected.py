@@ -153,6 +153,8 @@ def check(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
         return
     tests: dict[pathlib.Path, set[str]] = {}
     for item in items:
+        if TESTS not in item.path.resolve().parents:  # a test that a test has made
+            continue
         names = tests.setdefault(file_of(item.path), set())
         if "expected" in getattr(item, "fixturenames", ()):
             names.add(item.name)
