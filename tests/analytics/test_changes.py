@@ -244,6 +244,16 @@ def test_correlations_that_cannot_be_told_are_nan_and_perfect_ones_have_no_width
     assert correlate(line, line**3, "spearman")[:3] == pytest.approx((1, 1, 1))
 
 
+def test_an_interval_is_fishers_and_that_of_ranks_is_wider() -> None:
+    """As Bonett and Wright have it (2000): of ten ranks the variance is (1 + r²/2) / 7."""
+    ranks = np.array([2.0, 1, 4, 3, 6, 5, 8, 7, 10, 9])
+    for method, factor in (("pearson", 1.0), ("spearman", 1 + (31 / 33) ** 2 / 2)):
+        r, low, high, _ = correlate(np.arange(1.0, 11), ranks, method)
+        half = 1.959964 * math.sqrt(factor / 7)
+        assert r == pytest.approx(31 / 33)
+        assert (math.atanh(low), math.atanh(high)) == pytest.approx((math.atanh(r) - half, math.atanh(r) + half))
+
+
 def test_kinds_of_io_that_differ_make_a_correlation_that_none_of_them_has() -> None:
     random = np.random.default_rng(37)
     x = np.concatenate([random.standard_normal(80), 9 + random.standard_normal(80)])

@@ -22,6 +22,7 @@ from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.report.job import facts, job_tables
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.slurm import convert
+from mpiio_ext.analytics.tables.requeued import run_at
 from mpiio_ext.analytics.tables.schema import SLURM
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.others import job_of, jobs_in
@@ -37,7 +38,8 @@ NodeList
 100.batch|batch||m1||||0:0|2018-01-28T01:00:00|2018-01-28T01:00:00|2018-01-28T02:00:30|01:00:30|1|32|1|nid00001
 100.0|flash||m1||||0:0|2018-01-28T01:00:00|2018-01-28T01:00:10|2018-01-28T02:00:00|00:59:50|4|128|128|nid0[0001-0003,5]
 101|x|bob|m2|debug|low|CANCELLED by 55|0:15|2018-01-28T00:00:00|Unknown|Unknown|00:00:00|1|0||None assigned
-102|y|bob|m2|debug|low|RUNNING|0:0|2018-01-28T00:00:00|2018-01-28T03:00:00|Unknown|1-02:03:04|2K|64||a1,b[08-10]
+102|y|bob|m2|debug|low|RUNNING|0:0|2018-01-28T00:00:00|2018-01-28T03:00:00|Unknown|1-02:03:04|2K|64|16|a1,b[08-10]
+102.0|y||m2||||0:0|||||||8|
 103_[5-9]|array|bob|m2|debug|low|PENDING|0:0|2018-01-28T00:00:00|Unknown|Unknown|00:00:00|1|0||None assigned
 """
 
@@ -84,6 +86,7 @@ def test_text(tmp_path: pathlib.Path) -> None:
     )
     assert (rows[102]["end_time"], rows[102]["run_time"], rows[102]["node_count"]) == (None, 93784.0, 2048)
     assert rows[102]["nodes"] == ["a1", "b08", "b09", "b10"]
+    assert rows[102]["tasks"] == 16, "a step may have fewer than its job"
 
 
 REQUEUED = """JobIDRaw|State|Submit|Start|End|NNodes|NTasks|NodeList
@@ -119,6 +122,11 @@ def test_each_run_of_a_job_that_was_requeued_is_a_row(tmp_path: pathlib.Path) ->
         (77, 1000.0, 4600.0),
         (77, 10000.0, 17200.0),
     ]
+
+
+def test_of_runs_that_overlap_a_log_is_of_the_last_one() -> None:
+    runs = [{"start_time": start, "end_time": None} for start in (0.0, 100.0, 200.0)]  # of lost ends
+    assert run_at(runs, 150.0) is runs[1] and run_at(runs, 50.0) is runs[0]
 
 
 def test_a_log_is_of_the_run_of_its_time(tmp_path: pathlib.Path) -> None:

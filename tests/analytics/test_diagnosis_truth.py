@@ -266,6 +266,19 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]] | tuple[dict[str, A
     "ranks write one behind the other": (job(4), [file(0, 10, **appended(4 * 100_000 * 200))]),
     "rank 0 writes 20 B": (job(4), [file(0, 10, **PRINTED, bytes_written=20, root_bytes_written=20)]),
     "rank 0 writes 2 MiB": (job(4), [file(0, 10, **PRINTED, bytes_written=2 << 20, root_bytes_written=2 << 20)]),
+    "rank 0 writes 2 MiB in tiny requests": (
+        job(4),
+        [
+            file(
+                0,
+                10,
+                **PRINTED,
+                bytes_written=2 << 20,
+                root_bytes_written=2 << 20,
+                **fields("writes=8192 write_size_1m_4m=0 write_size_100_1k=8192"),
+            )
+        ],
+    ),
     "seeks of the C library": (job(4), [file(0, 10, "read", **SEEKS)]),
     "few seeks of the C library": (job(4), [file(0, 10, "read", **{**SEEKS, "reads": 40})]),
     "one rank reads what all have written": (job(2), [file(0, 10, "read", **READ_BACK)], "read"),

@@ -105,6 +105,7 @@ def test_a_job_that_two_dumps_tell_stays_once(tmp_path: pathlib.Path) -> None:
         {"job_id": 5, "submit_time": 1.0},
         {"job_id": 5, "submit_time": 1.0, "start_time": 2.0, "end_time": 3.0},
         {"job_id": 5, "submit_time": 1.0, "start_time": 4.0},
+        {"job_id": 6, "start_time": 1.0, "user": "ann", "account": "m1", "partition": "regular"},
     ]
     second = [
         {"job_id": 1, "submit_time": 5.0, "start_time": 6.0, "end_time": 7.0},
@@ -113,6 +114,7 @@ def test_a_job_that_two_dumps_tell_stays_once(tmp_path: pathlib.Path) -> None:
         {"job_id": 4, "submit_time": 100.0, "end_time": 200.0},
         {"job_id": 5, "submit_time": 1.0, "start_time": 4.0, "end_time": 6.0},
         {"job_id": 5, "submit_time": 7.0, "start_time": 8.0, "end_time": 9.0},
+        {"job_id": 6, "start_time": 1.0, "end_time": 2.0},
     ]
     files = [Source(write(tmp_path / f"{k}", "slurm", rows).path, age=k) for k, rows in enumerate((second, first))]
     out = [row for table in merged("slurm", files, SLURM.schema()) for row in table.to_pylist()]
@@ -125,6 +127,7 @@ def test_a_job_that_two_dumps_tell_stays_once(tmp_path: pathlib.Path) -> None:
         (5, 1.0, 2.0, 3.0),  # runs of a job that was requeued
         (5, 1.0, 4.0, 6.0),
         (5, 7.0, 8.0, 9.0),
+        (6, None, 1.0, 2.0),  # times count more than names, however many
     ]
 
 

@@ -68,6 +68,13 @@ def test_slurm_that_is_hours_off_darshan_is_noted(place: pathlib.Path) -> None:
     assert filled(place, "UTC").notes == [note], "it stays until the store is filled anew"
 
 
+def test_of_shifts_that_show_as_many_runs_whole_hours_come_first(place: pathlib.Path) -> None:
+    """Jobs are longer than their runs: a shift of 7 h 45 min would do, too."""
+    sacct(place / "slurm", "a.txt", {job: (start, 3600) for job, (start, _) in JOBS.items()}, ZONE)
+    [note] = filled(place, "UTC").notes
+    assert note.startswith("slurm is 8 h early against Darshan, for 10 of 10 runs")
+
+
 def test_slurm_without_darshan_has_nothing_to_be_compared_with(tmp_path: pathlib.Path) -> None:
     (tmp_path / "darshan").mkdir()
     sacct(tmp_path / "slurm", "a.txt", JOBS, ZONE)
