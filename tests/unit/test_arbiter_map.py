@@ -35,6 +35,12 @@ def test_a_damaged_map_is_none(content: Map, data: st.DataObject) -> None:
             mapfile.decode(damaged)
 
 
+def test_a_map_with_a_job_twice_is_none() -> None:
+    body = b"mpiox-map 1\ngeneration 1\njob a 1\njob a 2\n"
+    with pytest.raises(MapError, match="the number of jobs"):
+        mapfile.decode(body + b"end 2 %016x\n" % mapfile.checksum(body))
+
+
 def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
     """It takes what Python writes, refuses every damage, and is clean under the sanitizers."""
     program = cbuild.program("arbiter/test_map.c", "arbiter", "common")

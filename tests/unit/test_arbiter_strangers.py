@@ -360,6 +360,7 @@ def test_shares() -> None:
     assert shares({"a": (1, 7), "b": (2, 1)}, 8, 0.75) == {"a": 6, "b": 2}
     assert shares({"a": (1, 7), "b": (2, 1)}, 8, 0.1) == {"a": 1, "b": 7}
     assert sum(shares({"a": (1, 9), "b": (2, 1), "c": (3, 1)}, 9, None).values()) == 9
+    assert shares({"a": (1, 9), "b": (2, 9), "c": (3, 1)}, 8, 0.25) == {"a": 2, "b": 2, "c": 4}
 
 
 def test_sharing_stays_among_a_users_jobs() -> None:

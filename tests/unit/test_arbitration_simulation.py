@@ -184,6 +184,15 @@ def test_static_does_not_reallocate_and_migration_costs_time() -> None:
         run_queue([items()[0]] * 2, machine, policy("mckp"))
 
 
+def test_a_job_that_stands_still_moves_nothing_until_another_one_ends() -> None:
+    """b ends after 5 s, a stands still until 8 s and has 40 MB/s then; e ends meanwhile, after 10 s."""
+    machine = Machine(io_nodes=5, compute_nodes=12, direct=False)
+    job = Job(name="e", compute_nodes=4, processes=4, curve=Curve.of({1: 10.0}))
+    queue = [*items()[:2], QueueJob(job=job, volume_bytes=100_000_000)]
+    found = run_queue(queue, machine, policy("mckp"), migration_s=3.0)
+    assert {job.name: job.end_s for job in found.jobs} == pytest.approx({"b": 5.0, "e": 10.0, "a": 8.0 + 300 / 40})
+
+
 def invoke(*arguments: object) -> str:
     done = CliRunner().invoke(main, ["delegates", "arbitrate", *map(str, arguments)])
     assert done.exit_code == 0, done.output

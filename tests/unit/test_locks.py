@@ -37,6 +37,11 @@ def test_every_byte_is_served_once(method: str, system: object) -> None:
                 assert o.total_conflicts == 0
 
 
+def test_the_most_aggregators_of_a_server_are_told() -> None:
+    o = small("transpose")
+    assert o.as_dict()["aggregators_per_server_max"] == o.aggregators.max() > o.aggregators.min()
+
+
 def test_stripe_size_io_asks_for_one_stripe_at_a_time() -> None:
     whole, stripes = small("aligned"), small("aligned", stripe_size_io=True)
     assert whole.request_sizes.nonzero()[0].max() > 20  # more than one stripe

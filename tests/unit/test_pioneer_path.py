@@ -211,6 +211,12 @@ def test_differences_are_the_fewest(first: list[int], second: list[int], effort:
     assert (again.common_second == found.common_second).all()
 
 
+def test_a_comparison_that_is_cut_short_does_not_say_the_fewest() -> None:
+    a, b = (np.random.default_rng(seed).integers(0, 4, 100).astype(np.int32) for seed in (1, 2))
+    whole, cut = compare(a, b, effort=0), compare(a, b, effort=1)
+    assert cut.distance > whole.distance and (whole.minimal, cut.minimal) == (True, False)
+
+
 def test_large_sequences() -> None:
     """A million operations, one in eleven of the root alone, and a few changes."""
     random = np.random.default_rng(3)

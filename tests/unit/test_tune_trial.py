@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pathlib
@@ -9,12 +10,15 @@ import re
 import signal
 import sys
 import time
+import types
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
 from mpiio_ext.launchers import Launch
+from mpiio_ext.pioneer.orders import obey
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, access_s, access_share, choose
 from mpiio_ext.tune.setting import BASELINE, Setting
@@ -339,3 +343,26 @@ def test_a_launcher_in_front_is_refused(command: str, size: str, monkeypatch: py
     monkeypatch.setenv(size, "2")
     result = CliRunner().invoke(main, [command, "--", sys.executable])
     assert result.exit_code == 2 and "-- mpirun -n 4 ./app" in result.output
+
+
+def test_an_order_takes_back_the_variables_of_the_one_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that stay between two settings have nothing of the first one in the second one."""
+    orders = [
+        {"set": {"HINT": "1", "OWN": "2"}, "unset": []},
+        {"set": {}, "unset": ["OTHER"]},
+        {"set": {}, "unset": []},
+    ]
+    start = {"OWN": "0", "OTHER": "0"}
+    comm: Any = types.SimpleNamespace(
+        rank=0, Barrier=lambda: None, Ibarrier=lambda: types.SimpleNamespace(Test=lambda: True), bcast=lambda line: line
+    )
+    seen: list[dict[str, str]] = []
+
+    def run() -> int:
+        seen.append(dict(os.environ))
+        return 0
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{json.dumps(order)}\n" for order in orders)))
+    monkeypatch.setattr(os, "environ", dict(start))
+    obey(comm, run)
+    assert seen == [{"HINT": "1", "OWN": "2", "OTHER": "0"}, {"OWN": "0"}, start]

@@ -165,6 +165,14 @@ def test_exact_sizes(count: int, text: str) -> None:
     assert size_text(count, exact=True) == text
 
 
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(999, "999 B"), (999_499, "999 kB"), (999_999, "1 MB"), (999_500_000, "1 GB"), (65_536, "65,536 B")],
+)
+def test_rounded_sizes(count: int, text: str) -> None:
+    assert size_text(count) == text
+
+
 @given(st.integers(0, 2**62))
 def test_exact_sizes_are_read_back(count: int) -> None:
     assert Size().convert(size_text(count, exact=True).replace(",", ""), None, None) == count

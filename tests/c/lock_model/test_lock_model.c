@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "mpiox_lock_model.h"
+#include "mpiox_lock_model_state.h"
 #include "mpiox_lockset.h"
 
 #define POSITIONS 60000
@@ -179,6 +180,17 @@ static void test_bad_arguments(void)
     CHECK_EQUAL(mpiox_lock_model_simulate(even, &far, &good, &twice, &outcome), MPIOX_E_ARG);
 }
 
+/* Space is freed in the order of writes: one that is stored early waits for the one before it. */
+static void test_cache(void)
+{
+    locks_cache cache;
+    CHECK_EQUAL(mpiox_lock_model_cache_set_up(&cache, 10, 1), 0);
+    CHECK_EQUAL(mpiox_lock_model_cache_add(&cache, 0, 5, 20.0), 0);
+    CHECK_EQUAL(mpiox_lock_model_cache_add(&cache, 0, 5, 15.0), 0);
+    CHECK(mpiox_lock_model_cache_room(&cache, 0, 1.0, 10) == 20.0);
+    mpiox_lock_model_cache_free(&cache);
+}
+
 /* A run stops when `stop` is set; another one reports its progress. */
 static void test_stop(void)
 {
@@ -207,6 +219,7 @@ int main(int argc, char **argv)
     test_set();
     test_model(400);
     test_bad_arguments();
+    test_cache();
     test_stop();
     return check_exit();
 }
