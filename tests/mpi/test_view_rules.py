@@ -40,6 +40,10 @@ for turn in range(5):
     (reader.Read_at_all if turn % 2 else reader.Read_at)(0, room)
     assert (room == data[places]).all(), (turn, room)
     comm.Barrier()
+reader.Set_view(395, MPI.BYTE, over)  # the file ends within the second piece of its only tile
+status = MPI.Status()
+reader.Read_at(0, room[:8], status)
+assert status.Get_count(MPI.BYTE) == 4 + 5 - 2, status.Get_count(MPI.BYTE)
 assert mpiio_ext.stats.of(reader).native_calls == 0
 reader.Close()
 writer.Close()

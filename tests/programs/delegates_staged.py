@@ -230,6 +230,17 @@ def exclusive() -> None:
             check(f"{name}: class", fine=error.Get_error_class() == MPI.ERR_FILE_EXISTS)
         COMM.Barrier()
         check(f"{name}: name", fine=not is_hidden(name) and (FOLDER / name).exists())
+    file = opened("there open", MADE)
+    write(file, 11)
+    try:
+        opened("there open", MADE | MPI.MODE_EXCL | MPI.MODE_DELETE_ON_CLOSE).Close()
+        check("there open: exclusive", fine=False)
+    except MPI.Exception as error:
+        check("there open: class", fine=error.Get_error_class() == MPI.ERR_FILE_EXISTS)
+    check("there open: name", fine=is_hidden("there open"))
+    file.Close()
+    if RANK == 0:
+        MPI.File.Delete(str(FOLDER / "there open"))
 
 
 def on_disk(name: str) -> bytes:

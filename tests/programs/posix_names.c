@@ -122,7 +122,7 @@ static void around(void)
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
         staged += is_staged("file") || syscall(SYS_faccessat, AT_FDCWD, "sub/.file.staging", F_OK) == 0;
-        result = rename("sub", "moved");
+        result = rename("sub", "moved") + syscall(SYS_faccessat, AT_FDCWD, "moved/file", F_OK);
         opens(open("moved/file", O_RDONLY), &found);
     }
     say("folder", 0, result, found);

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.delegates.arbiter import mapfile
-from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
+from mpiio_ext.delegates.arbiter.mapfile import Map, MapError, checksum
 from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from support import cbuild
 
@@ -35,10 +35,12 @@ def test_a_damaged_map_is_none(content: Map, data: st.DataObject) -> None:
             mapfile.decode(damaged)
 
 
-def test_a_map_with_a_job_twice_is_none() -> None:
-    body = b"mpiox-map 1\ngeneration 1\njob a 1\njob a 2\n"
+@pytest.mark.parametrize(("second", "stated"), [("b", 1), ("a", 1), ("a", 2)])
+def test_a_map_with_a_wrong_number_of_jobs_is_none(second: str, stated: int) -> None:
+    """A job that has two lines does not have the later one's I/O nodes."""
+    body = f"mpiox-map 1\ngeneration 1\njob a 0\njob {second} 1\n".encode()
     with pytest.raises(MapError, match="the number of jobs"):
-        mapfile.decode(body + b"end 2 %016x\n" % mapfile.checksum(body))
+        mapfile.decode(body + f"end {stated} {checksum(body):016x}\n".encode())
 
 
 def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
@@ -46,9 +48,10 @@ def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
     program = cbuild.program("arbiter/test_map.c", "arbiter", "common")
     path = tmp_path / "map"
     path.write_bytes(Map(12, {"other": (), "job.1": (0, 5, 575), "job.10": (1,)}).encode())
-    out = cbuild.check(program, str(path), "job.1", timeout=120)
-    assert out.splitlines()[0] == "12 0,5,575"
-    assert out.splitlines()[-1].endswith(" 0 failures")
+    for job, expected in (("job.1", "12 0,5,575"), ("job.10", "12 1")):
+        out = cbuild.check(program, str(path), job, timeout=120)
+        assert out.splitlines()[0] == expected
+        assert out.splitlines()[-1].endswith(" 0 failures")
 
 
 def test_following_in_c(tmp_path: pathlib.Path) -> None:

@@ -140,7 +140,9 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
     assert size <= 1 << 30 or f"({size} bytes)" in hints.problems()[0]
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1.5M", "M", "1X", "1Mib/s", "9000P", "99999999999999999999", "1 M"])
+@pytest.mark.parametrize(
+    "text", ["", "-1", "1.5M", "M", "1X", "1Mib/s", "9000P", "99999999999999999999", "1 M", "8E", "17e", "17EiB"]
+)
 def test_bad_sizes(text: str) -> None:
     with pytest.raises(ArgumentError, match="cb_buffer_size has the bad value"):
         hints.check("cb_buffer_size", text)
@@ -326,7 +328,8 @@ def test_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
         "striping_factor = 8\n"
         "; another comment\n"
         "[*.nc]\n"
-        "cb_nodes = 6\n",
+        "cb_nodes = 6\n"
+        "mpiox_delegate_hosts = a#b;c\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("MPIOX_HINTS_FILE", str(file))
@@ -335,6 +338,7 @@ def test_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     assert (found["cb_nodes"], found["striping_factor"]) == ("4", "8")
     assert found["mpiox_delegate_hosts"] == "*:* # not a comment"
     assert in_force("b.nc")["cb_nodes"] == "6"
+    assert in_force("b.nc")["mpiox_delegate_hosts"] == "a#b;c"  # a comment begins the line, or follows a blank
     assert in_force("b.txt")["cb_nodes"] == "2"
     assert in_force("b.txt")["striping_factor"] == "0"
 

@@ -98,6 +98,13 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
     assert json.loads(rows[6]["extra"])["unfinished"] is True
 
 
+def test_a_line_from_before_midnight_that_is_late(tmp_path: pathlib.Path) -> None:
+    """Its time, and that of what follows, is of the day that the line is of."""
+    lines = [f"{clock} SYS_lseek(5, 7, 0) = 7\n" for clock in ("23:59:58", "00:00:01", "23:59:59", "00:00:02")]
+    rows = rows_of(ltrace, write(tmp_path, "t", "".join(lines)))
+    assert sorted(row["timestamp"] for row in rows) == [at * 10**9 for at in (86_398, 86_399, 86_401, 86_402)]
+
+
 def test_other_names_of_calls(tmp_path: pathlib.Path) -> None:
     """As C libraries have them, and numbers of system calls."""
     path = write(

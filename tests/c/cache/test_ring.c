@@ -250,6 +250,40 @@ static void joined(void)
     mock_free(&the);
 }
 
+/* A client is killed while it waits, or with its answer: its request is free as soon as the delegate has answered. */
+static void killed(void)
+{
+    mock_make(&the, PAGE, 1, 2);
+    for (int answered = 0; answered < 2; answered++) {
+        mpiox_slot *slot = NULL;
+        uint32_t frame;
+        int died;
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(100);
+            const int client = mpiox_ring_join(&the.cache);
+            slot = mpiox_ring_take(&the.cache);
+            slot->op = MPIOX_OP_PING;
+            slot->client = client;
+            mpiox_ring_call(&the.cache, slot, NULL);
+            pause();
+        }
+        while (!mpiox_ring_next(&the.cache, &slot, &frame))
+            usleep(100);
+        if (answered)
+            mpiox_ring_answer(slot, MPIOX_OK);
+        kill(child, SIGKILL);
+        CHECK_EQUAL(waitpid(child, NULL, 0), child);
+        CHECK_EQUAL(mpiox_ring_clients(&the.cache, &died), 0);
+        CHECK_EQUAL(died, 1);
+        CHECK(!mpiox_ring_is_awaited(slot));
+        if (!answered)
+            mpiox_ring_answer(slot, MPIOX_OK);
+        CHECK_EQUAL(mpiox_ring_queued(&the.cache), 0);
+    }
+    mock_free(&the);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t seed = argc > 3 ? (uint64_t)atoll(argv[3]) * 2 + 1 : 1;
@@ -266,6 +300,7 @@ int main(int argc, char **argv)
         for (uint64_t i = 0; i < 10; i++)
             processes(seed + 2 * i);
         joined();
+        killed();
     } else {
         tokens();
         threads(seed, 3); /* fewer slots than threads: they take turns */
