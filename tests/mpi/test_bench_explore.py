@@ -28,7 +28,8 @@ def explore(extension, mpi_python, tmp_path):
         files = tmp_path / "files"
         files.mkdir(exist_ok=True)
         output = tmp_path / "results"
-        words = [*program, "--path", files, "--output", output, "--no-progress", *arguments]
+        where = [] if "--path" in arguments else ["--path", files]
+        words = [*program, *where, "--output", output, "--no-progress", *arguments]
         launch = mpi_python(words, ranks, timeout_s=120, check=check, cwd=tmp_path, **more)
         path = output / "results.json"
         return launch, json.loads(path.read_text()) if path.exists() else None
