@@ -118,8 +118,10 @@ GEOMETRY = (
 def without_padding(path: pathlib.Path, offsets: dict[str, int]) -> bytes:
     """Return the file's bytes, zeros where no rank wrote: native data sieving may leave old memory there."""
     content = bytearray(path.read_bytes())
-    padding = slice(offsets["letters"] + 10, offsets["records"])
-    content[padding] = bytes(len(content[padding]))
+    sizes = {"blocks": 12 * 10 * 8, "pieces": 12 * 10 * 4, "scalar": 8, "letters": 10}
+    for (name, size), after in zip(sizes.items(), [*sizes, "records"][1:], strict=True):
+        padding = slice(offsets[name] + size, offsets[after])
+        content[padding] = bytes(len(content[padding]))
     return bytes(content)
 
 
