@@ -50,10 +50,10 @@ cluster-stop: ## end the hosts and all that runs on them
 	scripts/cluster/run stop
 
 test: build ## the quick tests, by WORKERS workers; launches of MPI programs are mostly waiting
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --max-worker-restart 0 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 $(PYTEST_ARGS)
 
 test-mpi: build ## of these, what depends on the MPI and one test of each tool: for the second family, where the first has run `test`
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --max-worker-restart 0 -m both $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0 -m both $(PYTEST_ARGS)
 
 test-all: ## every test, under both MPIs
 	$(MAKE) MPI=openmpi test-every

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import pathlib
@@ -112,25 +111,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
     terminalreporter.write_line(f"launches that the MPI library lost, started once more: {len(STARTED_AGAIN)}")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is slow unless it was asked for; have all workers read the tests in one order."""
+    """Skip what is slow unless it was asked for; put tests that one worker takes into a group."""
     texts.check(config, items)
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
         fuzz.prepare(item)
+        item.add_marker(pytest.mark.xdist_group(workers.group(item, apart=config.stash[APART])))
         if lacking := parts.needed_by(item):
             item.add_marker(pytest.mark.skip(reason=f"the build lacks what -D{lacking}=OFF leaves out"))
         if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
     if hasattr(config, "workerinput"):
-        items.sort(key=workers.place)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let workers that share /dev/shm launch MPI programs one at a time."""
-    with contextlib.nullcontext() if item.config.stash[APART] else workers.alone(item):
-        return (yield)
+        items.sort(key=lambda item: item.nodeid.partition("::")[0])  # each worker has collected in an order of its own
 
 
 def pytest_collection_finish() -> None:

@@ -1,18 +1,13 @@
-"""How workers of pytest-xdist share the tests: each begins with a part of them, and takes from others when it is done.
+"""Which tests one worker of pytest-xdist takes together: those of a file, so that what a module prepares is made once.
 
-A worker takes from the end of what another one has left (``--dist worksteal``): mostly whole files, and in the end
-single tests of the longest ones.
+pytest-xdist gives out the groups with the most tests first.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 from collections.abc import Iterator
 
 import pytest
-
-from support import cbuild
 
 
 class Turned(pytest.Dir):
@@ -29,22 +24,15 @@ class Turned(pytest.Dir):
         return iter(found[first:] + found[:first])
 
 
-def place(item: pytest.Item) -> tuple[bool, str]:
-    """Return where the file of a test stands in the order: by name, but first what runs queries on each engine.
+def group(item: pytest.Item, *, apart: bool) -> str:
+    """Return the name of the tests that one worker takes together.
 
-    The first worker begins with these modules (`analytics_query.engine`), and nobody takes them from it: Spark, whose
-    start takes longer than most of their tests, starts once.
+    Modules that run queries on each engine (`analytics_query.engine`) are one group: Spark, whose start takes longer
+    than most of their tests, starts once. Where workers have no /dev/shm of their own (`apart` is false), one worker
+    makes all launches: tests check what is left there.
     """
-    of_engines = "analytics_query" in vars(getattr(item, "module", object))
-    return not of_engines, item.nodeid.partition("::")[0]  # not where an inherited test is written
-
-
-@contextlib.contextmanager
-def alone(item: pytest.Item) -> Iterator[None]:
-    """Keep workers that share /dev/shm from launching MPI programs meanwhile: tests look at what is left there."""
-    if "mpi" not in item.keywords:
-        yield
-        return
-    with (cbuild.scratch() / "launches").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    if "mpi" in item.keywords and not apart:
+        return "mpi"
+    if "analytics_query" in vars(getattr(item, "module", object)):
+        return "engines"
+    return item.nodeid.partition("::")[0]  # not where an inherited test is written
