@@ -10,7 +10,7 @@ import pytest
 
 from support.launch import launcher, marked_processes
 from support.processes import job
-from support.staged import PARTS, RANKS, asked, command, fill, hints, kill_at_once, names, whole
+from support.staged import PARTS, RANKS, asked, checkpoint, command, fill, hints, kill_at_once, names, whole
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 #: Size of `small_disk`.
@@ -81,7 +81,7 @@ def test_a_file_that_has_its_own_name_is_whole_when_it_is_closed(tmp_path: pathl
 
 
 def test_recover_without_room_in_a_file_that_exists(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """It has its name already: that it is not whole is said."""
+    """The file has its name already: the command prints that it is not whole, and the cache stays for the next one."""
     (caches := tmp_path / "caches").mkdir()
     (path := small_disk / "checkpoint0").write_bytes(bytes(1000))
     (small_disk / "other").write_bytes(bytes(150 << 10))
@@ -93,3 +93,7 @@ def test_recover_without_room_in_a_file_that_exists(small_disk: pathlib.Path, tm
     status, text = asked("recover", caches)
     said = f"{path} cannot be written: No space left on device; its bytes are in {caches}/mpiox."
     assert (status, said in text, ", and the file is incomplete\n" in text) == (1, True, True), text
+    (small_disk / "other").unlink()
+    assert asked("recover", caches)[0] == 0
+    assert whole(path) == checkpoint(0)
+    assert not list(caches.iterdir())
