@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import PROGRAMS, Launch, python_run
+from support.launch import PROGRAMS, Launch, json_lines, python_run
 from support.marks import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -362,13 +362,19 @@ def test_a_full_disk_and_a_lost_cache(
 
 @pytest.mark.parametrize("per_node", [*slow(0), 1])
 @pytest.mark.parametrize("level", [*slow("memory"), "replica"])
-def test_a_full_disk_and_a_killed_delegate(small_disk: pathlib.Path, level: str, per_node: int) -> None:
-    """What it had cannot be written, and neither can the copies of that: the sync says so, at every level."""
+def test_a_full_disk_and_a_killed_delegate(
+    small_disk: pathlib.Path, tmp_path: pathlib.Path, level: str, per_node: int
+) -> None:
+    """No bytes of the delegate can be written, nor their copies: sync fails, and the statistics count the death."""
     hints = (
         f"mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=400k:striping_unit=4k:"
         f"mpiox_delegate_ack={level}"
     )
-    seen, launch = run("restored", small_disk / "file", 2, hints, MPIOX_RANKS_PER_NODE=str(per_node))
+    statistics = tmp_path / "statistics"
+    environment = {"MPIOX_RANKS_PER_NODE": str(per_node), "MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(statistics)}
+    seen, launch = run("restored", small_disk / "file", 2, hints, **environment)
+    (totals,) = (line["delegates"] for line in json_lines(statistics) if line["kind"] == "run")
+    assert (totals["delegates"], totals["died"]) == (2, 1)
     assert all("fine" in rank["written"] for rank in seen), launch.describe()
     assert {rank["sync"] for rank in seen} == {"MPI_ERR_NO_SPACE"}, launch.describe()
 
