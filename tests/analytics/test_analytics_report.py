@@ -330,9 +330,19 @@ def test_headings_name_units_and_shares_are_percent() -> None:
 
 
 def test_all_five_factors_of_each_job_fit_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    names = (
-        "direction application job_id processes nodes bandwidth small non_consecutive collective osts processes_per_ost"
-    ).split()
+    names = [
+        "direction",
+        "application",
+        "job_id",
+        "processes",
+        "nodes",
+        "bandwidth",
+        "small",
+        "non_consecutive",
+        "collective",
+        "osts",
+        "processes_per_ost",
+    ]
     values = [
         "write",
         "an_application_of_38_letters_in_a_path",

@@ -111,7 +111,18 @@ def test_query_filters_projects_and_sorts(folder: pathlib.Path) -> None:
     given = ["query", "darshan_job", "--filter", "bytes_written > 1GB", "--project", "job_id, processes"]
     assert json.loads(ask(folder, *given, "--json").stdout) == [{"job_id": JOB, "processes": 2048}]
     rows = json.loads(
-        ask(folder, *"query darshan_file --sort -bytes_written --limit 3 --project bytes_written --json".split()).stdout
+        ask(
+            folder,
+            "query",
+            "darshan_file",
+            "--sort",
+            "-bytes_written",
+            "--limit",
+            "3",
+            "--project",
+            "bytes_written",
+            "--json",
+        ).stdout
     )
     sizes = [row["bytes_written"] for row in rows]
     assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
@@ -130,7 +141,10 @@ def test_query_bins_and_groups(folder: pathlib.Path) -> None:
             *given,
             "--filter",
             "bytes_written >= 1B",
-            *"--compute moved=sum(bytes_written) --compute most=max(bytes_written)".split(),
+            "--compute",
+            "moved=sum(bytes_written)",
+            "--compute",
+            "most=max(bytes_written)",
         ).stdout
     )
     assert len(counts) > len(summed) > 0

@@ -31,7 +31,15 @@ def test_the_list_and_the_columns() -> None:
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)
     assert [row["source"] for row in rows] == list(sources.BUILT_IN) and all(row["built_in"] for row in rows)
-    assert {row["role"] for row in rows} == set("traffic fullness failover jobs topology series programs".split())
+    assert {row["role"] for row in rows} == {
+        "traffic",
+        "fullness",
+        "failover",
+        "jobs",
+        "topology",
+        "series",
+        "programs",
+    }
     for source in sources.BUILT_IN:
         done = run("columns", source, "--json")
         found = {row["table"] for row in json.loads(done.stdout)}

@@ -12,7 +12,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.activity_counters import _add_hdf5
 from mpiio_ext.analytics.diagnosis.late import Late
 from support.expected import Expected
-from support.quiet_rows import JOB, fields, file, in_mpi, small, summary
+from support.quiet_rows import JOB, file, in_mpi, small, summary
 
 FOUR = {"processes": 4, "ranks": 4}
 #: The files of a job, a direction, and the rest of what the log says.
@@ -36,30 +36,38 @@ def both(name: str, row: dict[str, Any], *in_calls: float, activity: Activity | 
 
 WRITES = {
     **FOUR,
-    **fields(
-        f"bytes_written={512 << 20} mpiio_bytes_read=0 write_time=20.0 slowest_rank_time=9.0 "
-        f"slowest_rank_bytes={200 << 20} fastest_rank_bytes={100 << 20}"
-    ),
+    "bytes_written": 512 << 20,
+    "mpiio_bytes_read": 0,
+    "write_time": 20.0,
+    "slowest_rank_time": 9.0,
+    "slowest_rank_bytes": 200 << 20,
+    "fastest_rank_bytes": 100 << 20,
 }
 #: Requests of the program beside MPI-IO: no read-modify-write.
 BESIDE = {
-    "read back by POSIX": fields(
-        f"bytes_read={512 << 20} read_time=8.0 read_size_1m_4m=100 mpiio_bytes_written={512 << 20} "
-        f"read_start={1.6e9 + 1} read_end={1.6e9 + 9}"
-    ),
-    "one rank looks at each step": fields(
-        f"bytes_read={64 << 20} read_time=0.1 read_size_1m_4m=16 mpiio_bytes_written={512 << 20}"
-    ),
-    "filled before by POSIX": fields(f"bytes_read=0 mpiio_bytes_written={85 << 20}"),
-    "filled by HDF5, which looks at its header": fields(
-        f"bytes_read=4000 read_size_0_100=8 mpiio_bytes_written={256 << 20}"
-    ),
+    "read back by POSIX": {
+        "bytes_read": 512 << 20,
+        "read_time": 8.0,
+        "read_size_1m_4m": 100,
+        "mpiio_bytes_written": 512 << 20,
+        "read_start": 1600000000.0 + 1,
+        "read_end": 1600000000.0 + 9,
+    },
+    "one rank looks at each step": {
+        "bytes_read": 64 << 20,
+        "read_time": 0.1,
+        "read_size_1m_4m": 16,
+        "mpiio_bytes_written": 512 << 20,
+    },
+    "filled before by POSIX": {"bytes_read": 0, "mpiio_bytes_written": 85 << 20},
+    "filled by HDF5, which looks at its header": {
+        "bytes_read": 4000,
+        "read_size_0_100": 8,
+        "mpiio_bytes_written": 256 << 20,
+    },
 }
 SIEVED = file(
-    0,
-    10,
-    **WRITES,
-    **fields(f"bytes_read={256 << 20} read_time=4.0 read_size_1m_4m=64 mpiio_bytes_written={128 << 20} file_id=0"),
+    0, 10, **WRITES, bytes_read=256 << 20, read_time=4.0, read_size_1m_4m=64, mpiio_bytes_written=128 << 20, file_id=0
 )
 
 
@@ -67,11 +75,23 @@ def aggregator(asked: int) -> dict[str, Any]:
     """Return an aggregator that reads 0 B behind the end of the file before each of its 40 writes, for 4.9 s of 7.5 s;
     or a program that itself reads."""
     row = file(0, 10, **FOUR)
-    row |= fields(
-        "file_id=0 reads=40 writes=40 read_size_0_100=40 write_size_1m_4m=40 bytes_read=0 read_time=4.9 write_time=0.1 "
-        "slowest_rank_time=5.0 bytes_written=41899200 seq_writes=39 slowest_rank_bytes=41899200 "
-        "mpiio_bytes_written=30720000 mpiio_coll_writes=160 consec_writes=0"
-    )
+    row |= {
+        "file_id": 0,
+        "reads": 40,
+        "writes": 40,
+        "read_size_0_100": 40,
+        "write_size_1m_4m": 40,
+        "bytes_read": 0,
+        "read_time": 4.9,
+        "write_time": 0.1,
+        "slowest_rank_time": 5.0,
+        "bytes_written": 41899200,
+        "seq_writes": 39,
+        "slowest_rank_bytes": 41899200,
+        "mpiio_bytes_written": 30720000,
+        "mpiio_coll_writes": 160,
+        "consec_writes": 0,
+    }
     return row | {"read_start": row["write_start"], "read_end": row["write_end"], "mpiio_bytes_read": asked}
 
 
@@ -81,10 +101,13 @@ TINY_POSIX = {
     **small(),
     **FOUR,
     **SERIAL,
-    **fields(
-        "write_size_1k_10k=0 write_size_100_1k=400_000 consec_writes=399_996 bytes_written=80_000_000 "
-        "slowest_rank_time=9.0 write_time=36.0 max_offset_written=79_999_999"
-    ),
+    "write_size_1k_10k": 0,
+    "write_size_100_1k": 400_000,
+    "consec_writes": 399_996,
+    "bytes_written": 80_000_000,
+    "slowest_rank_time": 9.0,
+    "write_time": 36.0,
+    "max_offset_written": 79_999_999,
 }
 QUICK = {"write_time": 0.4, "slowest_rank_time": 0.1}
 FEW = {"write_size_100_1k": 30_000, "consec_writes": 29_996, "bytes_written": 6_000_000}
@@ -93,18 +116,21 @@ MIXED = {
     **small(),
     **FOUR,
     **SERIAL,
-    **fields(
-        "write_size_1k_10k=0 write_size_0_100=90_000 write_size_4m_10m=120 consec_writes=89_800 "
-        "bytes_written=509_000_000 slowest_rank_time=9.0 write_time=12.0"
-    ),
+    "write_size_1k_10k": 0,
+    "write_size_0_100": 90_000,
+    "write_size_4m_10m": 120,
+    "consec_writes": 89_800,
+    "bytes_written": 509_000_000,
+    "slowest_rank_time": 9.0,
+    "write_time": 12.0,
 }
 
 
 def waiting(each: float) -> dict[str, Any]:
     """Return small requests that take so long (s) each."""
     waits = {**small(), **FOUR, **SERIAL}
-    waits |= fields(f"slowest_rank_bytes={250 << 14} fastest_rank_bytes={250 << 14} bytes_written={1000 << 14}")
-    waits |= fields(f"write_size_10k_100k=1000 write_size_1k_10k=0 consec_writes=999 write_time={1000 * each}")
+    waits |= {"slowest_rank_bytes": 250 << 14, "fastest_rank_bytes": 250 << 14, "bytes_written": 1000 << 14}
+    waits |= {"write_size_10k_100k": 1000, "write_size_1k_10k": 0, "consec_writes": 999, "write_time": 1000 * each}
     return file(0, 0.6, **waits, slowest_rank_time=260 * each)
 
 
@@ -113,17 +139,25 @@ TINY = file(
     0,
     10,
     **{**small(), **FOUR},
-    **fields(
-        "write_size_100_1k=24_000 mpiio_bytes_written=12_288_000 slowest_rank_time=0.1 slowest_rank_bytes=3_072_000"
-        " fastest_rank_bytes=3_072_000 file_id=0"
-    ),
+    write_size_100_1k=24_000,
+    mpiio_bytes_written=12_288_000,
+    slowest_rank_time=0.1,
+    slowest_rank_bytes=3_072_000,
+    fastest_rank_bytes=3_072_000,
+    file_id=0,
 )
-TINY |= fields("write_size_1k_10k=0 bytes_written=12_288_000 mpiio_coll_writes=24_000 write_time=0.2")
-ONE_AGGREGATOR = fields(
-    "write_size_100_1k=0 write_size_1k_10k=10_000 mpiio_coll_writes=40_000 bytes_written=20_480_000 "
-    "mpiio_bytes_written=20_480_000 slowest_rank_bytes=20_480_000 fastest_rank_bytes=0 slowest_rank_time=5.0 "
-    "write_time=5.0"
-)
+TINY |= {"write_size_1k_10k": 0, "bytes_written": 12_288_000, "mpiio_coll_writes": 24_000, "write_time": 0.2}
+ONE_AGGREGATOR = {
+    "write_size_100_1k": 0,
+    "write_size_1k_10k": 10_000,
+    "mpiio_coll_writes": 40_000,
+    "bytes_written": 20_480_000,
+    "mpiio_bytes_written": 20_480_000,
+    "slowest_rank_bytes": 20_480_000,
+    "fastest_rank_bytes": 0,
+    "slowest_rank_time": 5.0,
+    "write_time": 5.0,
+}
 #: Darshan keeps records of 1,024 files of a rank; a metadata storm has more.
 LITTLE = file(0, 0.1, **{**FOUR, "bytes_written": 1 << 20, "write_time": 0.05})
 
@@ -132,13 +166,22 @@ def shared_pointer(name: str) -> Case:
     """Return a file of data, and another one that may have the shared file pointer."""
     none = {f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep") for way in ("read", "write")}
     pointer = file(0, 10, "read", **{**small("read"), **FOUR, **none, "file": name})
-    pointer |= fields(
-        "reads=6000 read_size_0_100=6000 read_size_1k_10k=0 write_size_0_100=6000 bytes_read=48_000 "
-        f"bytes_written=48_000 read_time=1.0 write_time=1.0 write_start=1.6e9 write_end={1.6e9 + 10} file_id=1"
-    )
+    pointer |= {
+        "reads": 6000,
+        "read_size_0_100": 6000,
+        "read_size_1k_10k": 0,
+        "write_size_0_100": 6000,
+        "bytes_read": 48_000,
+        "bytes_written": 48_000,
+        "read_time": 1.0,
+        "write_time": 1.0,
+        "write_start": 1.6e9,
+        "write_end": 1600000000.0 + 10,
+        "file_id": 1,
+    }
     data = file(0, 10, **{**small(), **FOUR})
-    data |= fields("mpiio_coll_writes=0 mpiio_indep_writes=6000 file_id=0 write_size_1k_10k=6000")
-    data |= fields(f"bytes_written={24 << 20} write_time=0.2")
+    data |= {"mpiio_coll_writes": 0, "mpiio_indep_writes": 6000, "file_id": 0, "write_size_1k_10k": 6000}
+    data |= {"bytes_written": 24 << 20, "write_time": 0.2}
     return [data, pointer], "write", calls(data, 8.0, 7.5, "write", pointer)
 
 
@@ -155,8 +198,14 @@ def shared_tasks(way: str) -> Case:
 
 
 #: 16 times as much is read as was asked for, within the MPI-IO calls; requests outside of these are the program's.
-AMPLIFIED = file(0, 10, "read", **FOUR, **fields(f"mpiio_bytes_read={200 << 20} slowest_rank_time=8.5"))
-AMPLIFIED |= fields(f"bytes_read={3200 << 20} read_time=32.0 mpiio_coll_reads=0 mpiio_indep_reads=192 file_id=0")
+AMPLIFIED = file(0, 10, "read", **FOUR, mpiio_bytes_read=200 << 20, slowest_rank_time=8.5)
+AMPLIFIED |= {
+    "bytes_read": 3200 << 20,
+    "read_time": 32.0,
+    "mpiio_coll_reads": 0,
+    "mpiio_indep_reads": 192,
+    "file_id": 0,
+}
 
 
 def filled(start: int) -> dict[str, Any]:
@@ -174,7 +223,7 @@ EXCHANGED |= {"write_time": 2.0, "slowest_rank_time": 0.6}
 def waited(moved: int) -> dict[str, Any]:
     """Return 40 ms of storage of 9.9 s in the calls, in which all ranks are for as long: one aggregator, or four."""
     row = file(0, 0.04, **FOUR)
-    row |= fields(f"write_time=0.04 file_id=0 slowest_rank_time=0.04 slowest_rank_bytes={moved}")
+    row |= {"write_time": 0.04, "file_id": 0, "slowest_rank_time": 0.04, "slowest_rank_bytes": moved}
     return row | {"bytes_written": 512 << 20}
 
 
@@ -182,8 +231,14 @@ def late(apart: tuple[float, float, float], alike: bool = True) -> Case:
     """Return a rank that waits for nobody, and is late; of one that stays longer than all others, an aggregator, none
     is."""
     row = file(0, 3.2, **FOUR)
-    row |= fields(f"write_time=1.0 file_id=0 slowest_rank_time=1.0 mpiio_indep_writes=0 slowest_rank_bytes={96 << 20}")
-    row |= fields(f"bytes_written={96 << 20}")
+    row |= {
+        "write_time": 1.0,
+        "file_id": 0,
+        "slowest_rank_time": 1.0,
+        "mpiio_indep_writes": 0,
+        "slowest_rank_bytes": 96 << 20,
+    }
+    row |= {"bytes_written": 96 << 20}
     activity = calls(row, 3.6, 2.7)
     activity.calls[0].apart, activity.calls[0].first, activity.calls[0].alike = apart, 1, alike
     return [row], "write", activity
@@ -196,12 +251,19 @@ def read_again(over: int, back: int) -> dict[str, Any]:
     """
     extent = 64 << 20
     row = file(0, 10, "read", **FOUR)
-    return row | fields(
-        f"bytes_read={over * extent} max_offset_read={extent - 1} slowest_rank_bytes={over * extent // 4} "
-        f"fastest_rank_bytes={over * extent // 4} slowest_rank_time=9.0 read_time=36.0 mpiio_coll_reads=None "
-        f"mpiio_indep_reads=None read_size_1m_4m={over * 64} consec_reads={over * 64 - back - 10} "
-        f"seq_reads={over * 64 - back}"
-    )
+    return row | {
+        "bytes_read": over * extent,
+        "max_offset_read": extent - 1,
+        "slowest_rank_bytes": over * extent // 4,
+        "fastest_rank_bytes": over * extent // 4,
+        "slowest_rank_time": 9.0,
+        "read_time": 36.0,
+        "mpiio_coll_reads": None,
+        "mpiio_indep_reads": None,
+        "read_size_1m_4m": over * 64,
+        "consec_reads": over * 64 - back - 10,
+        "seq_reads": over * 64 - back,
+    }
 
 
 def chunks(way: str, data: int, chunk: int) -> Case:
@@ -223,13 +285,31 @@ COLUMNS |= {"mpiio_coll_reads": None, "mpiio_indep_reads": None, "seq_reads": 24
 BY_COLUMNS = Calls(by_hdf5=8, datasets={False: float(8 << 20), True: 0.0}, chunk=float(2 << 20))
 #: 4 ranks read and write 240 blocks of 1 MiB, in turn, each its own part of the file from front to back.
 IN_TURN: dict[str, Any] = {**FOUR}
-IN_TURN |= fields(
-    f"file_id=0 bytes_read={240 << 20} bytes_written={240 << 20} reads=240 writes=240 read_size_1m_4m=240 "
-    "write_size_1m_4m=240 consec_reads=236 consec_writes=236 seq_reads=239 seq_writes=239 "
-    f"max_offset_read={(240 << 20) - 1} max_offset_written={(240 << 20) - 1} read_start=1.6e9 read_end={1.6e9 + 9.9} "
-    f"write_start={1.6e9 + 0.1} read_time=19.0 write_time=20.0 slowest_rank_time=9.9 slowest_rank_bytes={120 << 20} "
-    f"fastest_rank_bytes={120 << 20} mpiio_coll_writes=None mpiio_indep_writes=None"
-)
+IN_TURN |= {
+    "file_id": 0,
+    "bytes_read": 240 << 20,
+    "bytes_written": 240 << 20,
+    "reads": 240,
+    "writes": 240,
+    "read_size_1m_4m": 240,
+    "write_size_1m_4m": 240,
+    "consec_reads": 236,
+    "consec_writes": 236,
+    "seq_reads": 239,
+    "seq_writes": 239,
+    "max_offset_read": (240 << 20) - 1,
+    "max_offset_written": (240 << 20) - 1,
+    "read_start": 1.6e9,
+    "read_end": 1600000000.0 + 9.9,
+    "write_start": 1600000000.0 + 0.1,
+    "read_time": 19.0,
+    "write_time": 20.0,
+    "slowest_rank_time": 9.9,
+    "slowest_rank_bytes": 120 << 20,
+    "fastest_rank_bytes": 120 << 20,
+    "mpiio_coll_writes": None,
+    "mpiio_indep_writes": None,
+}
 
 
 #: Blocks that are read before they are overwritten, and others that are not: the columns, and the switches.
@@ -253,12 +333,17 @@ def by_itself(made: int, movers: int) -> dict[str, Any]:
         **{
             **small(),
             **FOUR,
-            **fields(
-                f"bytes_written={4000 * 8192} write_size_1k_10k=4000 seq_writes=3999 mpiio_indep_writes=0 "
-                f"max_offset_written={4000 * 8192 - 1} slowest_rank_bytes={4000 * 8192 // movers} "
-                f"fastest_rank_bytes={1000 * 8192 if movers == 4 else 0} slowest_rank_time=9.0 "
-                f"write_time={9.0 * movers} mpiio_coll_writes={made} mpiio_bytes_written={4000 * 8192}"
-            ),
+            "bytes_written": 4000 * 8192,
+            "write_size_1k_10k": 4000,
+            "seq_writes": 3999,
+            "mpiio_indep_writes": 0,
+            "max_offset_written": 4000 * 8192 - 1,
+            "slowest_rank_bytes": 4000 * 8192 // movers,
+            "fastest_rank_bytes": 1000 * 8192 if movers == 4 else 0,
+            "slowest_rank_time": 9.0,
+            "write_time": 9.0 * movers,
+            "mpiio_coll_writes": made,
+            "mpiio_bytes_written": 4000 * 8192,
         },
     )
 
@@ -274,11 +359,17 @@ def between(size: int, way: str) -> dict[str, Any]:
         **{
             **small(way),
             **FOUR,
-            **fields(
-                f"{way}_size_1k_10k=0 {way}_size_{bin_of}=1000 bytes_{done}={1000 * size} seq_{way}s=999 "
-                f"max_offset_{done}={1000 * size - 1} slowest_rank_bytes={250 * size} fastest_rank_bytes={250 * size} "
-                f"slowest_rank_time=9.0 {way}_time=36.0 mpiio_coll_{way}s=None mpiio_indep_{way}s=None"
-            ),
+            f"{way}_size_1k_10k": 0,
+            f"{way}_size_{bin_of}": 1000,
+            f"bytes_{done}": 1000 * size,
+            f"seq_{way}s": 999,
+            f"max_offset_{done}": 1000 * size - 1,
+            "slowest_rank_bytes": 250 * size,
+            "fastest_rank_bytes": 250 * size,
+            "slowest_rank_time": 9.0,
+            f"{way}_time": 36.0,
+            f"mpiio_coll_{way}s": None,
+            f"mpiio_indep_{way}s": None,
         },
     )
 
@@ -317,8 +408,13 @@ def by_hdf5(size: int, **known: Any) -> Case:
             "bytes_written": 1400 * size,
             "write_size_1k_10k": 0,
             "write_size_100_1k" if size < 1000 else "write_size_10k_100k": 1400,
-            **fields(f"mpiio_bytes_written={1400 * size} seq_writes=900 slowest_rank_time=2.0 write_time=7.0"),
-            **fields("mpiio_coll_writes=0 mpiio_indep_writes=1400 file_id=0"),
+            "mpiio_bytes_written": 1400 * size,
+            "seq_writes": 900,
+            "slowest_rank_time": 2.0,
+            "write_time": 7.0,
+            "mpiio_coll_writes": 0,
+            "mpiio_indep_writes": 1400,
+            "file_id": 0,
         },
     )
     return [row], "write", in_mpi(Activity("", 4, 12.0, calls={0: Calls(**known)}), row, write=(2.5, 3.0))
@@ -329,26 +425,43 @@ def attributes(longest: float = 0.1, **known: Any) -> Case:
     request more."""
     own: dict[str, Any] = {"by_hdf5": 3, "datasets": {False: 3.0 * (8 << 20)}, "dataset_calls": {False: 3.0}, **known}
     row = file(0, 2, "read")
-    row |= fields(
-        "ranks=3 processes=3 file_id=0 reads=1793 read_size_100_1k=1790 read_size_1m_4m=0 read_size_4m_10m=3 "
-        f"consec_reads=1200 seq_reads=1700 bytes_read={3 * (8 << 20) + 1790 * 500} "
-        f"mpiio_bytes_read={3 * (8 << 20) + 1790 * 500} mpiio_coll_reads=0 mpiio_indep_reads=1793 read_time=5.7 "
-        "slowest_rank_time=1.95"
-    )
+    row |= {
+        "ranks": 3,
+        "processes": 3,
+        "file_id": 0,
+        "reads": 1793,
+        "read_size_100_1k": 1790,
+        "read_size_1m_4m": 0,
+        "read_size_4m_10m": 3,
+        "consec_reads": 1200,
+        "seq_reads": 1700,
+        "bytes_read": 3 * (8 << 20) + 1790 * 500,
+        "mpiio_bytes_read": 3 * (8 << 20) + 1790 * 500,
+        "mpiio_coll_reads": 0,
+        "mpiio_indep_reads": 1793,
+        "read_time": 5.7,
+        "slowest_rank_time": 1.95,
+    }
     seen = Activity("", 3, 12.0, calls={0: Calls(longest={False: longest}, **own)})
     return [row], "read", in_mpi(seen, row, read=(1.9, 1.96))
 
 
 def read_part(end: int) -> dict[str, Any]:
     row = file(0, 10, "read", **FOUR, file_id=0, max_offset_read=end - 1, **small("read"))
-    row |= fields(f"reads=25600 bytes_read={100 << 20} read_size_1k_10k=25600 seq_reads=12800 slowest_rank_time=9.5")
-    return row | fields("read_time=36.0 mpiio_coll_reads=None mpiio_indep_reads=None")
+    row |= {
+        "reads": 25600,
+        "bytes_read": 100 << 20,
+        "read_size_1k_10k": 25600,
+        "seq_reads": 12800,
+        "slowest_rank_time": 9.5,
+    }
+    return row | {"read_time": 36.0, "mpiio_coll_reads": None, "mpiio_indep_reads": None}
 
 
 def datasets(known: int, asked: float, **changed: int) -> Case:
     """Return 4,000 writes of 96 B, and 100 of 7 KiB for HDF5's own metadata, of 0.5 ms each."""
     row = file(0, 4, file_id=0, writes=4100, write_size_0_100=4000, write_size_1k_10k=100, write_size_1m_4m=0)
-    row |= fields("mpiio_coll_writes=None mpiio_indep_writes=None write_time=2.05 consec_writes=4000")
+    row |= {"mpiio_coll_writes": None, "mpiio_indep_writes": None, "write_time": 2.05, "consec_writes": 4000}
     row |= {"bytes_written": 4000 * 96 + 100 * 7168, **changed}
     seen = Calls(by_hdf5=int(asked > 0), arrays=known, dataset_calls={False: 0.0, True: asked})
     common = {"POSIX": {96: 4000, 7168: 100}}
@@ -484,12 +597,26 @@ def test_rules_of_calls(name: str, expected: Expected) -> None:
 def test_small_rounds_beside_headers(requests: int, headers: int, expected: Expected) -> None:
     """HDF5 makes two collective calls of six ranks: three aggregators have buffers of 64 KiB. It writes its headers."""
     row = file(0, 3.4)
-    row |= fields(
-        f"ranks=6 processes=6 file_id=0 writes={requests + 8} write_size_1m_4m=0 write_size_10k_100k={requests} "
-        f"write_size_0_100=8 consec_writes={requests - 6} seq_writes={requests} bytes_written={requests << 16} "
-        f"write_time=5.3 slowest_rank_time=1.8 slowest_rank_bytes={requests // 3 << 16} fastest_rank_bytes=100 "
-        f"mpiio_coll_writes=12 mpiio_indep_writes={headers} mpiio_bytes_written={requests << 16} mpiio_bytes_read=0"
-    )
+    row |= {
+        "ranks": 6,
+        "processes": 6,
+        "file_id": 0,
+        "writes": requests + 8,
+        "write_size_1m_4m": 0,
+        "write_size_10k_100k": requests,
+        "write_size_0_100": 8,
+        "consec_writes": requests - 6,
+        "seq_writes": requests,
+        "bytes_written": requests << 16,
+        "write_time": 5.3,
+        "slowest_rank_time": 1.8,
+        "slowest_rank_bytes": requests // 3 << 16,
+        "fastest_rank_bytes": 100,
+        "mpiio_coll_writes": 12,
+        "mpiio_indep_writes": headers,
+        "mpiio_bytes_written": requests << 16,
+        "mpiio_bytes_read": 0,
+    }
     seen = calls(row, 3.2, 3.2)
     seen.calls[0].sizes[True] = np.array([headers, 0, 0, 0, 0, 12, 0, 0, 0, 0.0])
     seen.common["POSIX"] = {1 << 16: requests, 96: 8}

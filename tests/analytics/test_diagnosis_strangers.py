@@ -23,7 +23,7 @@ from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import COUNTERS
 from support import darshan_rows
 from support.expected import Expected
-from support.quiet_rows import JOB, fields, file, in_mpi, summary
+from support.quiet_rows import JOB, file, in_mpi, summary
 
 MIB = 1 << 20
 
@@ -92,9 +92,9 @@ def one_of_64(large: int, collective: int, independent: int) -> Case:
     """Return a file that one of 64 ranks writes. The large calls are those of which there are 64; of as many of both,
     none is sure."""
     row = file(0, 10)
-    row |= fields(f"ranks=64 bytes_written={640 * MIB} slowest_rank=0 slowest_rank_bytes={640 * MIB}")
-    row |= fields("fastest_rank_bytes=0 slowest_rank_time=9.0 write_time=9.0 root_bytes_written=None")
-    row |= fields(f"mpiio_coll_writes={collective} mpiio_indep_writes={independent} mpiio_bytes_written={640 * MIB}")
+    row |= {"ranks": 64, "bytes_written": 640 * MIB, "slowest_rank": 0, "slowest_rank_bytes": 640 * MIB}
+    row |= {"fastest_rank_bytes": 0, "slowest_rank_time": 9.0, "write_time": 9.0, "root_bytes_written": None}
+    row |= {"mpiio_coll_writes": collective, "mpiio_indep_writes": independent, "mpiio_bytes_written": 640 * MIB}
     sizes = np.array([0, 5000, 0, 0, 0, 0, 64, 0, 0, 0.0])
     return case(
         row, activity=Activity("", 64, 20.0, calls={row["file_id"]: Calls(sizes={True: sizes} if large else {})})
@@ -102,11 +102,23 @@ def one_of_64(large: int, collective: int, independent: int) -> Case:
 
 
 #: Written by MPI-IO, and read meanwhile by POSIX, exactly as much; the calls of a process take 9 s.
-UPDATED: dict[str, Any] = fields(
-    f"ranks=8 processes=8 bytes_written={800 * MIB} mpiio_bytes_written={800 * MIB} bytes_read={800 * MIB} "
-    "mpiio_bytes_read=0 reads=800 read_size_1m_4m=800 writes=800 write_size_1m_4m=800 read_start=1.6e9 "
-    f"read_end={1.6e9 + 10} read_time=40.0 write_time=30.0 slowest_rank_time=9.0"
-)
+UPDATED: dict[str, Any] = {
+    "ranks": 8,
+    "processes": 8,
+    "bytes_written": 800 * MIB,
+    "mpiio_bytes_written": 800 * MIB,
+    "bytes_read": 800 * MIB,
+    "mpiio_bytes_read": 0,
+    "reads": 800,
+    "read_size_1m_4m": 800,
+    "writes": 800,
+    "write_size_1m_4m": 800,
+    "read_start": 1.6e9,
+    "read_end": 1600000000.0 + 10,
+    "read_time": 40.0,
+    "write_time": 30.0,
+    "slowest_rank_time": 9.0,
+}
 READ_LATER = {"read_start": 1.6e9 + 11, "read_end": 1.6e9 + 12}
 BY_MPIIO = {"mpiio_bytes_read": 800 * MIB}
 
@@ -157,9 +169,21 @@ def opened(files: int, opens: int) -> Case:
 def distinct(end: int) -> Case:
     """Return 8 MiB that each of 128 ranks reads in 1 s, 1.07 GB/s: of a file of 8 MiB the job gets 8.4 MB/s."""
     row = file(0, 1, "read")
-    row |= fields(f"processes=128 ranks=128 bytes_read={1024 * MIB} reads=1024 read_size_1m_4m=1024 consec_reads=900")
-    row |= fields(f"max_offset_read={end * MIB - 1} read_time=120.0 slowest_rank_time=1.0 slowest_rank_bytes={8 * MIB}")
-    row |= fields(f"fastest_rank_bytes={8 * MIB} mpiio_coll_reads=None mpiio_indep_reads=None")
+    row |= {
+        "processes": 128,
+        "ranks": 128,
+        "bytes_read": 1024 * MIB,
+        "reads": 1024,
+        "read_size_1m_4m": 1024,
+        "consec_reads": 900,
+    }
+    row |= {
+        "max_offset_read": end * MIB - 1,
+        "read_time": 120.0,
+        "slowest_rank_time": 1.0,
+        "slowest_rank_bytes": 8 * MIB,
+    }
+    row |= {"fastest_rank_bytes": 8 * MIB, "mpiio_coll_reads": None, "mpiio_indep_reads": None}
     return case(row, way="read", processes=128, run_time=2.0)
 
 
@@ -167,17 +191,28 @@ def jumping(ranks: int, end: int, **columns: Any) -> Case:
     """Return 800 MiB that are read of a file of 32 MiB: requests of 4 MiB jump back after each two."""
     own = {} if ranks == 1 else {"slowest_rank_bytes": 200 * MIB, "fastest_rank_bytes": 200 * MIB}
     row = file(0, 10, "read", processes=4, ranks=ranks, max_offset_read=end * MIB - 1, slowest_rank_time=9.0)
-    row |= fields(f"bytes_read={800 * MIB} mpiio_coll_reads=None mpiio_indep_reads=None read_time=36.0")
-    row |= fields("reads=200 consec_reads=100 read_size_1m_4m=200")
+    row |= {"bytes_read": 800 * MIB, "mpiio_coll_reads": None, "mpiio_indep_reads": None, "read_time": 36.0}
+    row |= {"reads": 200, "consec_reads": 100, "read_size_1m_4m": 200}
     return case({**row, **own, **columns}, way="read", processes=4)
 
 
 #: 8 ranks write 800 MiB into a file of 400 MiB.
-TWICE: dict[str, Any] = fields(
-    f"processes=8 ranks=8 opens=8 bytes_written={800 * MIB} writes=800 write_size_1m_4m=800 consec_writes=700 "
-    f"max_offset_written={400 * MIB - 1} write_time=72.0 slowest_rank_time=9.0 slowest_rank_bytes={100 * MIB} "
-    f"fastest_rank_bytes={100 * MIB} mpiio_coll_writes=None mpiio_indep_writes=None"
-)
+TWICE: dict[str, Any] = {
+    "processes": 8,
+    "ranks": 8,
+    "opens": 8,
+    "bytes_written": 800 * MIB,
+    "writes": 800,
+    "write_size_1m_4m": 800,
+    "consec_writes": 700,
+    "max_offset_written": 400 * MIB - 1,
+    "write_time": 72.0,
+    "slowest_rank_time": 9.0,
+    "slowest_rank_bytes": 100 * MIB,
+    "fastest_rank_bytes": 100 * MIB,
+    "mpiio_coll_writes": None,
+    "mpiio_indep_writes": None,
+}
 
 
 def moved(way: str, end: int, switches: int, asked: int) -> Case:
@@ -195,11 +230,18 @@ def moved(way: str, end: int, switches: int, asked: int) -> Case:
 def aggregated(ranks: int = 8, run_time: float = 20.0, **changed: Any) -> Case:
     """Return 800 MiB that the ranks write by collective calls, and one of them makes the requests."""
     row = file(0, 10, processes=ranks, ranks=ranks)
-    row |= fields(
-        f"bytes_written={800 * MIB} writes=800 write_size_1m_4m=800 write_time=8.0 slowest_rank_time=8.0 "
-        f"slowest_rank_bytes={800 * MIB} fastest_rank_bytes=0 root_bytes_written=None mpiio_coll_writes=800 "
-        f"mpiio_bytes_written={800 * MIB}"
-    )
+    row |= {
+        "bytes_written": 800 * MIB,
+        "writes": 800,
+        "write_size_1m_4m": 800,
+        "write_time": 8.0,
+        "slowest_rank_time": 8.0,
+        "slowest_rank_bytes": 800 * MIB,
+        "fastest_rank_bytes": 0,
+        "root_bytes_written": None,
+        "mpiio_coll_writes": 800,
+        "mpiio_bytes_written": 800 * MIB,
+    }
     return case({**row, **changed}, processes=ranks, run_time=run_time)
 
 
@@ -228,9 +270,22 @@ def beside_collective(took: float) -> Case:
 def reopened(opens: int, in_order: int, meta_time: float) -> Case:
     """Return 24,000 pieces of 4 KiB that 8 ranks read: by one open, or by an open for every three."""
     row = file(0, 10, "read")
-    row |= fields(f"processes=8 ranks=8 opens={opens} bytes_read={24_000 * 4096} reads=24_000 read_size_1k_10k=24_000")
-    row |= fields(f"read_size_1m_4m=0 consec_reads={in_order} seq_reads=12_000 meta_time={meta_time} read_time=40.0")
-    row |= fields(f"slowest_rank_time={(meta_time + 40.0) / 8} mpiio_coll_reads=None mpiio_indep_reads=None")
+    row |= {
+        "processes": 8,
+        "ranks": 8,
+        "opens": opens,
+        "bytes_read": 24000 * 4096,
+        "reads": 24_000,
+        "read_size_1k_10k": 24_000,
+    }
+    row |= {
+        "read_size_1m_4m": 0,
+        "consec_reads": in_order,
+        "seq_reads": 12_000,
+        "meta_time": meta_time,
+        "read_time": 40.0,
+    }
+    row |= {"slowest_rank_time": (meta_time + 40.0) / 8, "mpiio_coll_reads": None, "mpiio_indep_reads": None}
     return case(row, way="read", processes=8)
 
 
@@ -238,13 +293,21 @@ def fast(meta_time: float) -> Case:
     """Return 64 GiB that 8 ranks write in 4 s, which is not low: opens of 8 s are slow nevertheless, and so is one
     writer."""
     row = file(0, 10)
-    row |= fields(
-        f"processes=8 ranks=8 opens=8000 bytes_written={65536 * MIB} meta_time={meta_time} write_time=4.0 "
-        f"slowest_rank_time={4.0 + meta_time / 8} slowest_rank=0 "
-        f"slowest_rank_bytes={(8192 if meta_time else 65536) * MIB} "
-        f"fastest_rank_bytes={8192 * MIB if meta_time else 0} root_bytes_written=None mpiio_coll_writes=None "
-        "mpiio_indep_writes=None"
-    )
+    row |= {
+        "processes": 8,
+        "ranks": 8,
+        "opens": 8000,
+        "bytes_written": 65536 * MIB,
+        "meta_time": meta_time,
+        "write_time": 4.0,
+        "slowest_rank_time": 4.0 + meta_time / 8,
+        "slowest_rank": 0,
+        "slowest_rank_bytes": (8192 if meta_time else 65536) * MIB,
+        "fastest_rank_bytes": 8192 * MIB if meta_time else 0,
+        "root_bytes_written": None,
+        "mpiio_coll_writes": None,
+        "mpiio_indep_writes": None,
+    }
     return case(row, processes=8)
 
 
@@ -260,7 +323,13 @@ def mapped(maps: int, calls: bool) -> Case:
 
 #: Rank 0 writes all, and whatever is done in the mapping is in no call.
 ROOT = file(0, 10, ranks=64, bytes_written=640 * MIB, slowest_rank=0, slowest_rank_bytes=640 * MIB)
-ROOT |= fields("fastest_rank_bytes=0 slowest_rank_time=9.0 write_time=9.0 mpiio_coll_writes=0 mpiio_indep_writes=64")
+ROOT |= {
+    "fastest_rank_bytes": 0,
+    "slowest_rank_time": 9.0,
+    "write_time": 9.0,
+    "mpiio_coll_writes": 0,
+    "mpiio_indep_writes": 64,
+}
 
 
 def after_another(way: str, ranks: int, pause: float = 0.0, **columns: Any) -> Case:
@@ -280,11 +349,18 @@ SMALL = {"read_size_1m_4m": 0, "read_size_1k_10k": 100, "bytes_read": 4096 * 100
 def headers(sizes: dict[int, int], seconds: float, **columns: Any) -> Case:
     """Return 30 MiB that each of 4 ranks writes in 120 requests, and 1,860 headers of 512 B, which take rank 0 3 s."""
     row = file(0, 4, ranks=4, processes=4, writes=1980, write_size_100_1k=1860, slowest_rank=0)
-    row |= fields(
-        f"bytes_written={120 * MIB + 1860 * 512} write_size_100k_1m=120 write_size_1m_4m=0 consec_writes=1830 "
-        f"write_time=7.0 slowest_rank_time=4.0 slowest_rank_bytes={30 * MIB + 1860 * 512} "
-        f"fastest_rank_bytes={30 * MIB} mpiio_coll_writes=None mpiio_indep_writes=None"
-    )
+    row |= {
+        "bytes_written": 120 * MIB + 1860 * 512,
+        "write_size_100k_1m": 120,
+        "write_size_1m_4m": 0,
+        "consec_writes": 1830,
+        "write_time": 7.0,
+        "slowest_rank_time": 4.0,
+        "slowest_rank_bytes": 30 * MIB + 1860 * 512,
+        "fastest_rank_bytes": 30 * MIB,
+        "mpiio_coll_writes": None,
+        "mpiio_indep_writes": None,
+    }
     durations = np.zeros((192, 1, 80), np.int64)
     durations[36, 0, 30] = seconds * 2**9  # of 512 B, 2**-9 s each
     seen = Activity("DXT", 4, 5.0, durations={True: durations}, common={"POSIX": sizes})
@@ -294,12 +370,24 @@ def headers(sizes: dict[int, int], seconds: float, **columns: Any) -> Case:
 def before_collective() -> Case:
     """Return 5,000 independent calls of rank 0 beside 80 collective ones: as the aggregator it has all requests."""
     row = file(0, 10)
-    row |= fields(
-        f"ranks=4 processes=4 file_id=7 bytes_written={20 * MIB + 5000 * 256} writes=5020 write_size_100_1k=5000 "
-        "write_size_1m_4m=20 consec_writes=4980 write_time=7.0 slowest_rank=0 slowest_rank_time=7.0 "
-        f"slowest_rank_bytes={20 * MIB + 5000 * 256} fastest_rank_bytes=0 mpiio_coll_writes=80 mpiio_indep_writes=5000 "
-        f"mpiio_bytes_written={20 * MIB + 5000 * 256}"
-    )
+    row |= {
+        "ranks": 4,
+        "processes": 4,
+        "file_id": 7,
+        "bytes_written": 20 * MIB + 5000 * 256,
+        "writes": 5020,
+        "write_size_100_1k": 5000,
+        "write_size_1m_4m": 20,
+        "consec_writes": 4980,
+        "write_time": 7.0,
+        "slowest_rank": 0,
+        "slowest_rank_time": 7.0,
+        "slowest_rank_bytes": 20 * MIB + 5000 * 256,
+        "fastest_rank_bytes": 0,
+        "mpiio_coll_writes": 80,
+        "mpiio_indep_writes": 5000,
+        "mpiio_bytes_written": 20 * MIB + 5000 * 256,
+    }
     sizes = {True: np.array([0, 5000, 0, 0, 80, 0, 0, 0, 0, 0.0])}
     calls = Calls(sizes=sizes, last=0, first=2, more=5000.0 * 256, apart=(1.5, 3.4, 9.0))
     seen = Activity("", 4, 20.0, calls={7: calls}, common={"MPI-IO": {256: 5000, 262144: 80}})
@@ -316,12 +404,24 @@ def late_to_open(apart: tuple[float, float, float], opening: float, moving: floa
 def locked(inside: float) -> Case:
     """Return 1,536 requests of 64 KiB that take 0.9 s of a rank, and their 96 calls, which take 3.6 s, as by locks."""
     row = file(0, 4)
-    row |= fields(
-        f"ranks=4 processes=4 file_id=7 bytes_written={96 * MIB} writes=1536 write_size_10k_100k=1536 "
-        "write_size_1m_4m=0 consec_writes=0 seq_writes=1535 write_time=3.4 slowest_rank_time=0.9 "
-        f"slowest_rank_bytes={24 * MIB} fastest_rank_bytes={24 * MIB} mpiio_coll_writes=0 mpiio_indep_writes=96 "
-        f"mpiio_bytes_written={96 * MIB}"
-    )
+    row |= {
+        "ranks": 4,
+        "processes": 4,
+        "file_id": 7,
+        "bytes_written": 96 * MIB,
+        "writes": 1536,
+        "write_size_10k_100k": 1536,
+        "write_size_1m_4m": 0,
+        "consec_writes": 0,
+        "seq_writes": 1535,
+        "write_time": 3.4,
+        "slowest_rank_time": 0.9,
+        "slowest_rank_bytes": 24 * MIB,
+        "fastest_rank_bytes": 24 * MIB,
+        "mpiio_coll_writes": 0,
+        "mpiio_indep_writes": 96,
+        "mpiio_bytes_written": 96 * MIB,
+    }
     return case(row, activity=in_mpi(Activity("", 4, 5.0), row, write=(inside, inside)), processes=4, run_time=5.0)
 
 
@@ -330,8 +430,8 @@ def lines_again(ranks: int, seeks: int, **changed: Any) -> Case:
     each: most of these are needless."""
     moved = 50 * ranks * MIB
     row = file(0, 10, "read", processes=ranks, ranks=ranks, bytes_read=moved, reads=moved // 64)
-    row |= fields(f"consec_reads=None seq_reads=None max_offset_read={MIB - 1} read_time={9.0 * ranks}")
-    row |= fields(f"slowest_rank_time=9.0 slowest_rank_bytes={50 * MIB} fastest_rank_bytes={50 * MIB} file_id=7")
+    row |= {"consec_reads": None, "seq_reads": None, "max_offset_read": MIB - 1, "read_time": 9.0 * ranks}
+    row |= {"slowest_rank_time": 9.0, "slowest_rank_bytes": 50 * MIB, "fastest_rank_bytes": 50 * MIB, "file_id": 7}
     row |= {"mpiio_coll_reads": None, "mpiio_indep_reads": None, "opens": ranks, "read_size_1m_4m": 0} | changed
     seen = Activity("", ranks, 20.0, calls={7: Calls(streamed=True, seeks=seeks)})
     return case(row, way="read", activity=seen, processes=ranks)
@@ -340,16 +440,28 @@ def lines_again(ranks: int, seeks: int, **changed: Any) -> Case:
 def few_bytes() -> Case:
     """Return 300 calls of 64 B of each rank: two aggregators make requests of 128 B of them, each behind a gap."""
     row = file(0, 10, processes=4, ranks=4, bytes_written=600 * 128, writes=600, write_size_1m_4m=0, file_id=7)
-    row |= fields("write_size_100_1k=600 consec_writes=0 seq_writes=600 write_time=18.0 slowest_rank_time=9.0")
-    row |= fields(f"mpiio_coll_writes=1200 mpiio_bytes_written={1200 * 64} slowest_rank_bytes={300 * 128}")
+    row |= {
+        "write_size_100_1k": 600,
+        "consec_writes": 0,
+        "seq_writes": 600,
+        "write_time": 18.0,
+        "slowest_rank_time": 9.0,
+    }
+    row |= {"mpiio_coll_writes": 1200, "mpiio_bytes_written": 1200 * 64, "slowest_rank_bytes": 300 * 128}
     return case(row, activity=in_mpi(Activity("", 4, 20.0), row, write=(9.5, 9.5)), processes=4)
 
 
 def read_back(switches: int, write: tuple[float, float] = (-0.5, 7.0), **changed: Any) -> Case:
     """Return a checkpoint of 48 MiB that is written, read by 64 KiB, and then overwritten by the next one."""
     row = file(1, 10, "read", processes=1, bytes_read=96 * MIB, reads=1536, read_size_1m_4m=0, file_id=7)
-    row |= fields(f"bytes_written={96 * MIB} writes=24 seq_writes=22 max_offset_written={48 * MIB - 1} write_time=2.0")
-    row |= fields(f"read_size_10k_100k=1536 seq_reads=1534 consec_reads=1534 max_offset_read={48 * MIB - 1}")
+    row |= {
+        "bytes_written": 96 * MIB,
+        "writes": 24,
+        "seq_writes": 22,
+        "max_offset_written": 48 * MIB - 1,
+        "write_time": 2.0,
+    }
+    row |= {"read_size_10k_100k": 1536, "seq_reads": 1534, "consec_reads": 1534, "max_offset_read": 48 * MIB - 1}
     row |= {"read_time": 8.0, "mpiio_coll_reads": None, **changed}
     row |= {"write_start": row["read_start"] + write[0], "write_end": row["read_start"] + write[1]}
     seen = Activity("", 1, 20.0, calls={7: Calls(switches=switches)})
@@ -361,8 +473,14 @@ def passed_on(count: int, processes: int) -> Case:
     rows = []
     for k in range(count):
         row = file(2 + 2 * k, 3 + 2 * k, "read", processes=processes, bytes_read=20 * MIB, reads=20, file_id=k)
-        row |= fields(f"bytes_written={20 * MIB} writes=20 seq_writes=19 max_offset_written={20 * MIB - 1}")
-        row |= fields(f"seq_reads=19 consec_reads=19 max_offset_read={20 * MIB - 1} read_size_1m_4m=20 write_time=1.0")
+        row |= {"bytes_written": 20 * MIB, "writes": 20, "seq_writes": 19, "max_offset_written": 20 * MIB - 1}
+        row |= {
+            "seq_reads": 19,
+            "consec_reads": 19,
+            "max_offset_read": 20 * MIB - 1,
+            "read_size_1m_4m": 20,
+            "write_time": 1.0,
+        }
         row |= {"mpiio_coll_reads": None, "write_start": row["read_start"] - 1.5, "write_end": row["read_start"] - 0.5}
         rows.append(row)
     seen = Activity("", processes, 20.0, calls={k: Calls(switches=1) for k in range(count)})
@@ -546,8 +664,14 @@ def test_pieces_are_small_where_counters_say_so(folder: str, log: str, small: bo
 def test_data_that_a_library_moves_are_no_small_requests(way: Any, changed: dict[str, Any], cause: str) -> None:
     """A header grows again and again: block by block, from behind, all data are read and written a bit behind."""
     row = {**file(0, 10), **file(0, 10, "read")}
-    row |= fields("mpiio_coll_writes=None mpiio_coll_reads=None processes=1 write_size_1m_4m=0 read_size_1m_4m=0")
-    row |= fields(f"read_time=4.0 write_time=4.0 max_offset_written={20 * MIB - 1} max_offset_read={20 * MIB - 1}")
+    row |= {
+        "mpiio_coll_writes": None,
+        "mpiio_coll_reads": None,
+        "processes": 1,
+        "write_size_1m_4m": 0,
+        "read_size_1m_4m": 0,
+    }
+    row |= {"read_time": 4.0, "write_time": 4.0, "max_offset_written": 20 * MIB - 1, "max_offset_read": 20 * MIB - 1}
     for one, done in (("read", "read"), ("write", "written")):
         row |= {f"bytes_{done}": 800 * MIB, f"{one}s": 100_000, f"{one}_size_1k_10k": 100_000}
         row |= {f"consec_{one}s": 1000, f"seq_{one}s": 1000}

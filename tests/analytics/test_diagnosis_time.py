@@ -15,13 +15,22 @@ from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild
 from support.expected import Expected
-from support.quiet_rows import JOB, fields, file, in_mpi, small, summary
+from support.quiet_rows import JOB, file, in_mpi, small, summary
 
 MIB = 1 << 20
-ROW: dict[str, Any] = fields(
-    f"ranks=8 processes=8 writes=800 write_size_1m_4m=800 consec_writes=0 bytes_written={800 * MIB} "
-    "mpiio_coll_writes=0 mpiio_indep_writes=800 file_id=1 write_time=8.0 slowest_rank_time=1.2"
-)
+ROW: dict[str, Any] = {
+    "ranks": 8,
+    "processes": 8,
+    "writes": 800,
+    "write_size_1m_4m": 800,
+    "consec_writes": 0,
+    "bytes_written": 800 * MIB,
+    "mpiio_coll_writes": 0,
+    "mpiio_indep_writes": 800,
+    "file_id": 1,
+    "write_time": 8.0,
+    "slowest_rank_time": 1.2,
+}
 
 
 def row(busy: list[float], wall: float, moved: list[float] | None = None, **rest: Any) -> Row:
@@ -100,10 +109,17 @@ def working() -> Case:
 
 def own_files(uneven: bool) -> Case:
     """Return files that two ranks open and one of them writes: over all files they are even, or one writes all."""
-    shared = fields(
-        f"ranks=2 processes=8 writes=100 write_size_1m_4m=100 bytes_written={100 * MIB} write_time=2.0 "
-        f"slowest_rank_time=2.0 slowest_rank_bytes={100 * MIB} fastest_rank_bytes=0"
-    )
+    shared = {
+        "ranks": 2,
+        "processes": 8,
+        "writes": 100,
+        "write_size_1m_4m": 100,
+        "bytes_written": 100 * MIB,
+        "write_time": 2.0,
+        "slowest_rank_time": 2.0,
+        "slowest_rank_bytes": 100 * MIB,
+        "fastest_rank_bytes": 0,
+    }
     rows = [file(at, at + 2.0, **{**ROW, **shared, "file_id": at}) for at in range(8)]
     traced = {}
     for at in range(8):
@@ -117,16 +133,21 @@ def beside_large(small_ones: int, large: int) -> Case:
     """Return 300 requests of 512 B and 30 of 4 MiB: DXT has the time of each."""
     counts = np.zeros((192, WINDOWS, 80), np.int64)
     counts[36, 0, 40], counts[88, 0, 40] = small_ones, large  # 2 ** (36 / 4) is 512 B, 2 ** (88 / 4) 4 MiB
-    sizes = fields(f"write_size_1m_4m=80 write_size_100_1k=720 bytes_written={320 * MIB}")
+    sizes = {"write_size_1m_4m": 80, "write_size_100_1k": 720, "bytes_written": 320 * MIB}
     return case(seen(row([1.0] * 8, 8.0), durations={True: counts}), **sizes)
 
 
 def side_by_side(dxt: bool) -> Case:
     """Return eight ranks that sync a file each for 2 s: that is 2 s, and not 16 s."""
-    own = fields(
-        f"ranks=1 writes=100 bytes_written={100 * MIB} write_time=2.5 slowest_rank_time=2.5 write_size_1m_4m=100 "
-        "mpiio_indep_writes=100"
-    )
+    own = {
+        "ranks": 1,
+        "writes": 100,
+        "bytes_written": 100 * MIB,
+        "write_time": 2.5,
+        "slowest_rank_time": 2.5,
+        "write_size_1m_4m": 100,
+        "mpiio_indep_writes": 100,
+    }
     rows = [file(0, 4, **{**ROW, **own, "file_id": number, "file": f"/scratch/{number}"}) for number in range(8)]
     one = [np.array([value]) for value in (100.0, 100.0 * MIB, 0.5, 0.0, 4.0)]
     traced = {(number, True): Row(np.array([number]), *one, wall=0.5, called=0.5) for number in range(8)}

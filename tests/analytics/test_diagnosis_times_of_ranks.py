@@ -13,7 +13,7 @@ from mpiio_ext.analytics.diagnosis.activity_counters import _add_waits
 from mpiio_ext.analytics.ledger.ledger import Ledger
 from mpiio_ext.analytics.ledger.records import ALL, empty
 from support.expected import Expected
-from support.quiet_rows import JOB, fields, file, in_mpi, summary
+from support.quiet_rows import JOB, file, in_mpi, summary
 
 MIB = 1 << 20
 
@@ -136,9 +136,17 @@ def test_a_late_rank_that_only_hdf5_shows(
     part["rank"], part["counters"][0, [0, 89]], part["times"][0, [8, 13, 14]] = -1, [7, collective], times
     part["counters"][0, 91:95] = [2, 8 << 20, 4, of_last]
     row = file(0, 2.7, "read")
-    row |= fields("ranks=6 processes=6 file_id=7 reads=40 read_size_100_1k=34 read_size_1m_4m=0 read_size_4m_10m=6")
-    row |= fields(f"bytes_read={48 << 20} read_time=0.19 slowest_rank_time=0.17 slowest_rank_bytes={48 << 20}")
-    row |= fields(f"fastest_rank_bytes=0 mpiio_coll_reads=6 mpiio_indep_reads=34 mpiio_bytes_read={48 << 20}")
+    row |= {
+        "ranks": 6,
+        "processes": 6,
+        "file_id": 7,
+        "reads": 40,
+        "read_size_100_1k": 34,
+        "read_size_1m_4m": 0,
+        "read_size_4m_10m": 6,
+    }
+    row |= {"bytes_read": 48 << 20, "read_time": 0.19, "slowest_rank_time": 0.17, "slowest_rank_bytes": 48 << 20}
+    row |= {"fastest_rank_bytes": 0, "mpiio_coll_reads": 6, "mpiio_indep_reads": 34, "mpiio_bytes_read": 48 << 20}
     sizes = {False: np.array([0, 34, 0, 0, 0, 0, 6, 0, 0, 0.0])}
     seen = Activity("", 6, 3.24, calls={7: Calls(sizes=sizes, apart=(0.23, 0.25, 0.29))})
     seen = in_mpi(seen, row, read=(0.25, 0.29))

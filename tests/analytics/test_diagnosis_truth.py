@@ -26,7 +26,7 @@ from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
 from support import darshan_rows
 from support.expected import Expected
-from support.quiet_rows import JOB, fields, file, in_mpi, small, summary
+from support.quiet_rows import JOB, file, in_mpi, small, summary
 
 #: Truth -> the cause that is found with high confidence; None: there is none.
 TRUTHS: dict[str, str | None] = {
@@ -64,27 +64,53 @@ def job(processes: int, run_time: float = 12.0) -> dict[str, Any]:
 SERIAL = {"mpiio_coll_writes": None, "mpiio_indep_writes": None}
 #: 35,283 s of metadata calls are half a second of each rank; the one OST is met by one rank.
 ONE_WRITER = {
-    **fields(
-        "processes=65536 ranks=65536 fastest_rank_bytes=0 stripe_count=1 osts=[7] bytes_written=43_600_000_000 "
-        "slowest_rank_bytes=43_600_000_000 slowest_rank_time=352.0 slowest_rank=0 meta_time=35283.0 write_time=351.0 "
-        "opens=65536 root_bytes_written=None"
-    )
+    "processes": 65536,
+    "ranks": 65536,
+    "fastest_rank_bytes": 0,
+    "stripe_count": 1,
+    "osts": [7],
+    "bytes_written": 43_600_000_000,
+    "slowest_rank_bytes": 43_600_000_000,
+    "slowest_rank_time": 352.0,
+    "slowest_rank": 0,
+    "meta_time": 35283.0,
+    "write_time": 351.0,
+    "opens": 65536,
+    "root_bytes_written": None,
 }
 #: 56 of 512 ranks write: 77 GB become 305 GB, each piece after a read of no bytes that takes longer than it.
 AMPLIFIED = {
     **small(),
-    **fields(
-        "processes=512 ranks=512 bytes_written=305_000_000_000 bytes_read=0 mpiio_bytes_written=77_000_000_000 "
-        "mpiio_bytes_read=0 write_size_1k_10k=0 write_size_100k_1m=990_000 read_size_0_100=990_000 reads=990_000 "
-        "read_time=11200.0 write_time=3192.0 slowest_rank_time=262.0 slowest_rank_bytes=5_446_428_571 "
-        "fastest_rank_bytes=0 mpiio_coll_writes=998_000 mpiio_indep_writes=2000 stripe_count=56"
-    ),
+    "processes": 512,
+    "ranks": 512,
+    "bytes_written": 305_000_000_000,
+    "bytes_read": 0,
+    "mpiio_bytes_written": 77_000_000_000,
+    "mpiio_bytes_read": 0,
+    "write_size_1k_10k": 0,
+    "write_size_100k_1m": 990_000,
+    "read_size_0_100": 990_000,
+    "reads": 990_000,
+    "read_time": 11200.0,
+    "write_time": 3192.0,
+    "slowest_rank_time": 262.0,
+    "slowest_rank_bytes": 5_446_428_571,
+    "fastest_rank_bytes": 0,
+    "mpiio_coll_writes": 998_000,
+    "mpiio_indep_writes": 2000,
+    "stripe_count": 56,
 }
 #: Requests of 1 MiB are not small: they lie in the bin below the bound, which holds it.
-WIDE = fields(
-    "ranks=64 mpiio_coll_writes=0 mpiio_indep_writes=524_288 consec_writes=0 write_size_1m_4m=0 "
-    f"write_size_100k_1m=524_288 stripe_count=64 bytes_written={524_288 << 20}"
-)
+WIDE = {
+    "ranks": 64,
+    "mpiio_coll_writes": 0,
+    "mpiio_indep_writes": 524_288,
+    "consec_writes": 0,
+    "write_size_1m_4m": 0,
+    "write_size_100k_1m": 524_288,
+    "stripe_count": 64,
+    "bytes_written": 524288 << 20,
+}
 
 
 def of_ranks(ranks: int, **columns: Any) -> list[dict[str, Any]]:
@@ -103,7 +129,7 @@ def uneven(**columns: Any) -> list[dict[str, Any]]:
 
 
 def uneven_rank(ranks: int, write_time: float, most: int, least: int) -> list[dict[str, Any]]:
-    shared = fields(f"write_time={write_time} slowest_rank_time=9.5 mpiio_coll_writes=0 mpiio_indep_writes=100")
+    shared = {"write_time": write_time, "slowest_rank_time": 9.5, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}
     return of_ranks(ranks, slowest_rank_bytes=most << 20, fastest_rank_bytes=least << 20, **shared)
 
 
@@ -124,11 +150,18 @@ def appended(ends: int) -> dict[str, Any]:
     """Return tiny pieces that, by Darshan's count, each rank writes from the beginning: the ranks append in turn."""
     return {
         **small(),
-        **fields(
-            "processes=4 ranks=4 write_size_1k_10k=0 write_size_100_1k=400_000 consec_writes=399_996 "
-            "seq_writes=399_996 bytes_written=80_000_000 slowest_rank_bytes=20_000_000 fastest_rank_bytes=20_000_000 "
-            f"slowest_rank_time=9.0 write_time=36.0 max_offset_written={ends - 1}"
-        ),
+        "processes": 4,
+        "ranks": 4,
+        "write_size_1k_10k": 0,
+        "write_size_100_1k": 400_000,
+        "consec_writes": 399_996,
+        "seq_writes": 399_996,
+        "bytes_written": 80_000_000,
+        "slowest_rank_bytes": 20_000_000,
+        "fastest_rank_bytes": 20_000_000,
+        "slowest_rank_time": 9.0,
+        "write_time": 36.0,
+        "max_offset_written": ends - 1,
         **SERIAL,
     }
 
@@ -136,16 +169,32 @@ def appended(ends: int) -> dict[str, Any]:
 ALONE = {"processes": 16, "mpiio_coll_writes": None, "write_time": 9.0}
 PRINTED = {"processes": 4, "write_time": 9.0}
 #: Few opens, many small reads that POSIX did not count, and more time in neither reads nor writes: seeks.
-SEEKS = fields(
-    f"processes=4 ranks=4 reads=400_000 bytes_read={400_000 * 128} read_size_1m_4m=0 opens=4 "
-    "read_time=6.0 meta_time=30.0 slowest_rank_time=9.0 mpiio_coll_reads=None"
-)
+SEEKS = {
+    "processes": 4,
+    "ranks": 4,
+    "reads": 400_000,
+    "bytes_read": 400000 * 128,
+    "read_size_1m_4m": 0,
+    "opens": 4,
+    "read_time": 6.0,
+    "meta_time": 30.0,
+    "slowest_rank_time": 9.0,
+    "mpiio_coll_reads": None,
+}
 #: The log has the bytes of a rank both ways: that each has written its part does not say that each reads.
-READ_BACK = fields(
-    f"processes=2 ranks=2 bytes_read={1 << 30} bytes_written={64 << 20} read_time=9.0 slowest_rank=0 "
-    f"slowest_rank_bytes={(1 << 30) + (32 << 20)} fastest_rank_bytes={32 << 20} slowest_rank_time=9.5 "
-    "mpiio_coll_reads=None mpiio_indep_reads=None"
-)
+READ_BACK = {
+    "processes": 2,
+    "ranks": 2,
+    "bytes_read": 1 << 30,
+    "bytes_written": 64 << 20,
+    "read_time": 9.0,
+    "slowest_rank": 0,
+    "slowest_rank_bytes": (1 << 30) + (32 << 20),
+    "fastest_rank_bytes": 32 << 20,
+    "slowest_rank_time": 9.5,
+    "mpiio_coll_reads": None,
+    "mpiio_indep_reads": None,
+}
 #: Opens of files that are read are no matter of the lines that go to standard output.
 STREAMS = [
     file(0, 10, file="<STDOUT>", bytes_written=200, file_id=90),
@@ -161,44 +210,90 @@ def again_and_again(times: int) -> dict[str, Any]:
     """Return a log to which four ranks append, and which rank 3 reads from its beginning: of what is there then, 55
     times the file are 14."""
     end, read = 3600 << 10, (3600 << 10) * times
-    return fields(
-        f"processes=4 ranks=4 bytes_read={read} bytes_written={end} read_time=9.0 slowest_rank=3 "
-        f"slowest_rank_bytes={read + end // 4} fastest_rank_bytes={end // 4} slowest_rank_time=9.5 "
-        f"reads={read >> 16} seq_reads={(read >> 16) - times} consec_reads={(read >> 16) - times} "
-        f"read_size_1m_4m=0 read_size_10k_100k={read >> 16} max_offset_read={end - 1} "
-        f"max_offset_written={end // 4 - 1} mpiio_coll_reads=None mpiio_indep_reads=None"
-    )
+    return {
+        "processes": 4,
+        "ranks": 4,
+        "bytes_read": read,
+        "bytes_written": end,
+        "read_time": 9.0,
+        "slowest_rank": 3,
+        "slowest_rank_bytes": read + end // 4,
+        "fastest_rank_bytes": end // 4,
+        "slowest_rank_time": 9.5,
+        "reads": read >> 16,
+        "seq_reads": (read >> 16) - times,
+        "consec_reads": (read >> 16) - times,
+        "read_size_1m_4m": 0,
+        "read_size_10k_100k": read >> 16,
+        "max_offset_read": end - 1,
+        "max_offset_written": end // 4 - 1,
+        "mpiio_coll_reads": None,
+        "mpiio_indep_reads": None,
+    }
 
 
 def tiny_requests(piece: int, calls: int | None) -> dict[str, Any]:
     """Return pieces one behind the other, by POSIX, as of a program that flushes its own buffer after each piece."""
     count = 4_000_000
-    return fields(
-        f"processes=4 ranks=4 writes={count} bytes_written={count * piece} write_size_1m_4m=0 "
-        f"write_size_100_1k={count} write_time=36.0 slowest_rank_time=9.0 consec_writes={count} "
-        f"seq_writes={count} mpiio_coll_writes={calls}"
-    )
+    return {
+        "processes": 4,
+        "ranks": 4,
+        "writes": count,
+        "bytes_written": count * piece,
+        "write_size_1m_4m": 0,
+        "write_size_100_1k": count,
+        "write_time": 36.0,
+        "slowest_rank_time": 9.0,
+        "consec_writes": count,
+        "seq_writes": count,
+        "mpiio_coll_writes": calls,
+    }
 
 
 #: One behind the other, and each call is a request: the operating system merges the bytes, not the calls.
-TINY = fields(
-    "writes=4_000_000 write_size_1m_4m=0 write_size_100_1k=4_000_000 consec_writes=4_000_000 processes=4 ranks=4 "
-    "bytes_written=800_000_000 write_time=36.0 slowest_rank_time=9.0 mpiio_coll_writes=0 mpiio_indep_writes=4_000_000 "
-    "seq_writes=4_000_000"
-)
+TINY = {
+    "writes": 4_000_000,
+    "write_size_1m_4m": 0,
+    "write_size_100_1k": 4_000_000,
+    "consec_writes": 4_000_000,
+    "processes": 4,
+    "ranks": 4,
+    "bytes_written": 800_000_000,
+    "write_time": 36.0,
+    "slowest_rank_time": 9.0,
+    "mpiio_coll_writes": 0,
+    "mpiio_indep_writes": 4_000_000,
+    "seq_writes": 4_000_000,
+}
 KIBIBYTES = {"bytes_written": 4096 * 4_000_000, "write_size_1k_10k": 4_000_000, "write_size_100_1k": 0}
 #: Each of 64 ranks reads all of a file on one OST: the target is not the cause, what is asked of it is.
-SAME_DATA = fields(
-    f"osts=[3] processes=64 ranks=64 bytes_read={4096 << 20} reads=4096 read_size_1m_4m=4096 consec_reads=4000 "
-    f"max_offset_read={(64 << 20) - 1} stripe_count=1 read_time=600.0 slowest_rank_time=9.9 "
-    f"slowest_rank_bytes={64 << 20} fastest_rank_bytes={64 << 20} mpiio_coll_reads=None mpiio_indep_reads=None"
-)
+SAME_DATA = {
+    "osts": [3],
+    "processes": 64,
+    "ranks": 64,
+    "bytes_read": 4096 << 20,
+    "reads": 4096,
+    "read_size_1m_4m": 4096,
+    "consec_reads": 4000,
+    "max_offset_read": (64 << 20) - 1,
+    "stripe_count": 1,
+    "read_time": 600.0,
+    "slowest_rank_time": 9.9,
+    "slowest_rank_bytes": 64 << 20,
+    "fastest_rank_bytes": 64 << 20,
+    "mpiio_coll_reads": None,
+    "mpiio_indep_reads": None,
+}
 OWN_PARTS = {"bytes_read": 64 << 20, "reads": 64, "slowest_rank_bytes": 1 << 20, "fastest_rank_bytes": 1 << 20}
 ONE_RANK = {"slowest_rank_bytes": 4000 << 20, "fastest_rank_bytes": 1 << 20}
-ON_FOUR = fields(
-    f"osts=[0,1,2,3] max_offset_read={(64 << 10) - 1} bytes_read={4 << 20} read_size_1m_4m=0 read_size_10k_100k=64 "
-    "reads=64"
-)
+ON_FOUR = {
+    "osts": [0, 1, 2, 3],
+    "max_offset_read": (64 << 10) - 1,
+    "bytes_read": 4 << 20,
+    "read_size_1m_4m": 0,
+    "read_size_10k_100k": 64,
+    "reads": 64,
+}
 
 
 def filled(written: int) -> dict[str, Any]:
@@ -227,10 +322,13 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]] | tuple[dict[str, A
         job(4),
         of_ranks(
             4,
-            **fields(
-                "opens=20000 meta_time=32.0 write_time=0.4 slowest_rank_time=8.2 slowest_rank_bytes=4096 "
-                "fastest_rank_bytes=4096 bytes_written=16384"
-            ),
+            opens=20000,
+            meta_time=32.0,
+            write_time=0.4,
+            slowest_rank_time=8.2,
+            slowest_rank_bytes=4096,
+            fastest_rank_bytes=4096,
+            bytes_written=16384,
         ),
     ),
     "one rank of four has far more than the others": (job(4), uneven_rank(4, 13.0, 70, 10)),
@@ -275,7 +373,9 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]] | tuple[dict[str, A
                 **PRINTED,
                 bytes_written=2 << 20,
                 root_bytes_written=2 << 20,
-                **fields("writes=8192 write_size_1m_4m=0 write_size_100_1k=8192"),
+                writes=8192,
+                write_size_1m_4m=0,
+                write_size_100_1k=8192,
             )
         ],
     ),
@@ -322,8 +422,8 @@ def test_rules_of_counters(name: str, expected: Expected) -> None:
 def test_what_mpiio_calls_wait_for_is_not_known(way: Any, inside: float, waits: bool) -> None:
     """The MPI library's requests take 3 s of its calls: the rest is locks, or an exchange; or what the reads take."""
     row = {**file(0, 10), **file(0, 10, "read")}
-    row |= fields(f"bytes_read={300 << 20} bytes_written={400 << 20} read_time=1.0 write_time=2.0")
-    row |= fields(f"mpiio_bytes_written={100 << 20} mpiio_bytes_read=0 file_id=7")
+    row |= {"bytes_read": 300 << 20, "bytes_written": 400 << 20, "read_time": 1.0, "write_time": 2.0}
+    row |= {"mpiio_bytes_written": 100 << 20, "mpiio_bytes_read": 0, "file_id": 7}
     seen = in_mpi(Activity("", 64, 100.0), row, write=(inside, inside))
     (found,) = [one for one in diagnose(JOB, [row], way, activity=seen).findings if one.cause == "read_modify_write"]
     assert (found.at_most, found.confidence) == (waits or way == "read", "high")
@@ -392,8 +492,15 @@ def test_syncs_after_writes(syncs: str, expected: Expected) -> None:
 def test_opens_through_mpiio_for_each_request(opening: float, opens: int, expected: Expected) -> None:
     """The file system sees short opens; the ranks spend the time in MPI_File_open."""
     row = file(0, 10)
-    row |= fields(f"processes=4 ranks=4 opens={opens} writes=4000 write_size_10k_100k=4000 write_size_1m_4m=0")
-    row |= fields("write_time=0.1 meta_time=0.05 slowest_rank_time=0.04 consec_writes=0")
+    row |= {
+        "processes": 4,
+        "ranks": 4,
+        "opens": opens,
+        "writes": 4000,
+        "write_size_10k_100k": 4000,
+        "write_size_1m_4m": 0,
+    }
+    row |= {"write_time": 0.1, "meta_time": 0.05, "slowest_rank_time": 0.04, "consec_writes": 0}
     seen = in_mpi(Activity("HEATMAP", 4, 12.0), row, opening=opening)
     expected(summary(diagnose(job(4), [row], activity=seen)))
 
@@ -433,8 +540,14 @@ def test_few_of_seven_ranks_write_all(writers: int, expected: Expected) -> None:
     """HEATMAP has the bytes of each rank; whether the others wait is not known."""
     share = (140 << 20) // writers
     row = file(0, 10)
-    row |= fields(f"processes=7 ranks=7 bytes_written={140 << 20} write_time={9.0 * writers} slowest_rank_time=9.5")
-    row |= fields(f"slowest_rank_bytes={share} fastest_rank_bytes=0 mpiio_coll_writes=None")
+    row |= {
+        "processes": 7,
+        "ranks": 7,
+        "bytes_written": 140 << 20,
+        "write_time": 9.0 * writers,
+        "slowest_rank_time": 9.5,
+    }
+    row |= {"slowest_rank_bytes": share, "fastest_rank_bytes": 0, "mpiio_coll_writes": None}
     heat = np.where(np.arange(7) < writers, float(share), 0.0)
     seen = Activity("HEATMAP", 7, 12.0, heat={True: heat, False: np.zeros(7)})
     expected(summary(diagnose(job(7), [row], activity=seen)))
@@ -478,7 +591,7 @@ def test_tiny_pieces_through_the_c_library(
 ) -> None:
     """POSIX has none of these calls: there is no histogram, only how many they are, how large, and how long."""
     row = file(0, 10)
-    row |= fields(f"processes=4 ranks=4 writes={calls} bytes_written={calls * piece} write_size_1m_4m=0")
-    row |= fields(f"write_time={busy * 4} slowest_rank_time={busy} consec_writes=0 mpiio_coll_writes=None")
+    row |= {"processes": 4, "ranks": 4, "writes": calls, "bytes_written": calls * piece, "write_size_1m_4m": 0}
+    row |= {"write_time": busy * 4, "slowest_rank_time": busy, "consec_writes": 0, "mpiio_coll_writes": None}
     seen = Activity("", 4, 12.0, calls={row["file_id"]: Calls(flushes=calls // 2)}) if flushed else None
     expected(summary(diagnose(job(4), [row], activity=seen)))

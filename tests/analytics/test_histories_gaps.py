@@ -152,9 +152,15 @@ def test_completeness_is_told_of_each_source(tmp_path: Path) -> None:
         .invoke(
             main,
             [
-                *"analyze umami --history".split(),
+                "analyze",
+                "umami",
+                "--history",
                 str(tmp_path / "t.parquet"),
-                *"--json --metric fs_tot_bytes_written --metric performance".split(),
+                "--json",
+                "--metric",
+                "fs_tot_bytes_written",
+                "--metric",
+                "performance",
             ],
         )
         .stdout

@@ -24,16 +24,23 @@ require("pandas")
 PACIFIC = zoneinfo.ZoneInfo("America/Los_Angeles")
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
 #: Metrics of each platform's servers, as their published tables have them: Lustre's twice, and GPFS'.
-LUSTRE = tuple(
-    (
-        "fs_ave_mds_cpu fs_max_oss_cpu fs_tot_open_ops fs_tot_close_ops fs_tot_getattr_ops "
-        "fshealth_ost_overloaded_oss_count jobsdb_concurrent_nodes topology_job_avg_radius"
-    ).split()
+LUSTRE = (
+    "fs_ave_mds_cpu",
+    "fs_max_oss_cpu",
+    "fs_tot_open_ops",
+    "fs_tot_close_ops",
+    "fs_tot_getattr_ops",
+    "fshealth_ost_overloaded_oss_count",
+    "jobsdb_concurrent_nodes",
+    "topology_job_avg_radius",
 )
-GPFS = tuple(
-    (
-        "fs_tot_open_ops fs_tot_close_ops fs_tot_readdir_ops fs_tot_inode_updates_ops fs_tot_read_ops fs_tot_write_ops"
-    ).split()
+GPFS = (
+    "fs_tot_open_ops",
+    "fs_tot_close_ops",
+    "fs_tot_readdir_ops",
+    "fs_tot_inode_updates_ops",
+    "fs_tot_read_ops",
+    "fs_tot_write_ops",
 )
 PLATFORMS = {
     "edison": (("scratch1", "scratch2", "scratch3"), LUSTRE, (2048,)),

@@ -16,7 +16,7 @@ from mpiio_ext.analytics.ledger import of_log
 from mpiio_ext.analytics.run.files import _who
 from mpiio_ext.cli import main
 from support import darshan_rows
-from support.quiet_rows import JOB, fields, file
+from support.quiet_rows import JOB, file
 
 SAMPLES = pathlib.Path(__file__).parent.parent / "samples"
 LOGS = sorted([*(SAMPLES / "diagnosis").glob("*.darshan"), *(SAMPLES / "times").glob("*.darshan")])
@@ -126,8 +126,21 @@ def test_slow_files_are_not_among_those_that_they_are_compared_with() -> None:
 
 def test_reads_that_return_nothing_are_no_small_pieces() -> None:
     row = file(0, 10, "read")
-    row |= fields("processes=4 ranks=4 reads=4_000_000 bytes_read=0 read_size_1m_4m=0 read_size_0_100=4_000_000")
-    row |= fields("read_time=36.0 slowest_rank_time=9.0 consec_reads=3_999_996 seq_reads=0 mpiio_coll_reads=None")
+    row |= {
+        "processes": 4,
+        "ranks": 4,
+        "reads": 4_000_000,
+        "bytes_read": 0,
+        "read_size_1m_4m": 0,
+        "read_size_0_100": 4_000_000,
+    }
+    row |= {
+        "read_time": 36.0,
+        "slowest_rank_time": 9.0,
+        "consec_reads": 3_999_996,
+        "seq_reads": 0,
+        "mpiio_coll_reads": None,
+    }
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], "read").findings[0]
     assert found.title.startswith("Reads return no data") and "0 B a call" not in found.title
     assert not any(word in each.text for each in found.advice for word in ("flush", "buffer"))

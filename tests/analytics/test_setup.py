@@ -101,9 +101,11 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert len(str(caught.value).splitlines()) == 4
     with pytest.raises(AnalyticsError) as caught:
         load_setup({"workers": "x", "inputs": {}, "store": "s", "engine": {"thread": 2, "memory": "1X"}})
-    assert [
-        line.split(": ")[1] for line in str(caught.value).splitlines()
-    ] == "/workers /engine/memory /engine/thread".split()
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
+        "/workers",
+        "/engine/memory",
+        "/engine/thread",
+    ]
 
 
 def test_options_of_engines_are_those_that_engines_take() -> None:
@@ -152,10 +154,22 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                (
-                    "store inputs darshan path date engine name placement targets osts site mounts "
-                    "time_zone stripe_size"
-                ).split()
+                [
+                    "store",
+                    "inputs",
+                    "darshan",
+                    "path",
+                    "date",
+                    "engine",
+                    "name",
+                    "placement",
+                    "targets",
+                    "osts",
+                    "site",
+                    "mounts",
+                    "time_zone",
+                    "stripe_size",
+                ]
             ),
             inner,
             max_size=4,

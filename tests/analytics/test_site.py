@@ -168,11 +168,18 @@ def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: pathlib.Path) -> 
     }
     with pytest.raises(AnalyticsError) as caught:
         load_site(document)
-    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == (
-        "/time_zone /file_systems/a/kind /file_systems/a/mounts/0 /file_systems/b~1c/mounts/0 "
-        "/clocks/there/time_zone /clocks/off/offset_s /files/0/path /files/1 /files/2/path "
-        "/files/3/clock"
-    ).split()
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
+        "/time_zone",
+        "/file_systems/a/kind",
+        "/file_systems/a/mounts/0",
+        "/file_systems/b~1c/mounts/0",
+        "/clocks/there/time_zone",
+        "/clocks/off/offset_s",
+        "/files/0/path",
+        "/files/1",
+        "/files/2/path",
+        "/files/3/clock",
+    ]
 
 
 def test_an_absolute_path_stays_as_it_is(tmp_path: pathlib.Path) -> None:
@@ -216,10 +223,21 @@ VALUES = st.recursive(
         st.lists(inner, max_size=2)
         | st.dictionaries(
             st.sampled_from(
-                (
-                    "kind mounts mount_patterns data_targets offset_s time_zone source path clock "
-                    "stripe_size stamps file_system a"
-                ).split()
+                [
+                    "kind",
+                    "mounts",
+                    "mount_patterns",
+                    "data_targets",
+                    "offset_s",
+                    "time_zone",
+                    "source",
+                    "path",
+                    "clock",
+                    "stripe_size",
+                    "stamps",
+                    "file_system",
+                    "a",
+                ]
             ),
             inner,
             max_size=4,
@@ -263,9 +281,13 @@ def test_the_files_of_a_range_of_time(tmp_path: pathlib.Path) -> None:
     """Days are those of the clock: 2018-01-28 in Los Angeles begins at 8:00 UTC; the clock is 1.5 s ahead."""
     base = tmp_path / "50% [of] it"
     for name in (
-        "2018-01-27/x.h5lmt 2018-01-28/x.hdf5 2018-01-28/x.h5lmt 20180128/osts1.txt 20180128/osts2.txt "
-        "gpfs/io1.2018-01-28-08:00:00.out"
-    ).split():
+        "2018-01-27/x.h5lmt",
+        "2018-01-28/x.hdf5",
+        "2018-01-28/x.h5lmt",
+        "20180128/osts1.txt",
+        "20180128/osts2.txt",
+        "gpfs/io1.2018-01-28-08:00:00.out",
+    ):
         (base / name).parent.mkdir(parents=True, exist_ok=True)
         (base / name).touch()
     site = load_site(GOOD, base)
@@ -354,7 +376,12 @@ def test_the_real_site_of_pytokio(tmp_path: pathlib.Path) -> None:
     done = CliRunner().invoke(
         main,
         [
-            *"analyze connector site --from-pytokio --time-zone America/Los_Angeles".split(),
+            "analyze",
+            "connector",
+            "site",
+            "--from-pytokio",
+            "--time-zone",
+            "America/Los_Angeles",
             str(path),
             "-o",
             str(tmp_path / "site.json"),

@@ -251,7 +251,11 @@ def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
                 str(log),
                 "--source",
                 str(bad),
-                *"--file-system snx1 --json --strict --allow-missing".split(),
+                "--file-system",
+                "snx1",
+                "--json",
+                "--strict",
+                "--allow-missing",
             ],
         )
         (row,) = json.loads(done.stdout)

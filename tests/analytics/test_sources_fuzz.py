@@ -146,7 +146,21 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(("values value jobs job job_id jobidraw host nodelist start format tables").split()),
+            st.sampled_from(
+                [
+                    "values",
+                    "value",
+                    "jobs",
+                    "job",
+                    "job_id",
+                    "jobidraw",
+                    "host",
+                    "nodelist",
+                    "start",
+                    "format",
+                    "tables",
+                ]
+            ),
             inner,
             max_size=5,
         )

@@ -104,8 +104,16 @@ def test_every_real_log_against_pydarshan(path: pathlib.Path) -> None:
     for kind, prefix in (("counters", "POSIX_"), ("fcounters", "POSIX_")):
         frame = frames[kind]
         for name in (
-            "bytes_read bytes_written reads opens stats seq_writes mem_not_aligned f_meta_time f_write_time"
-        ).split():
+            "bytes_read",
+            "bytes_written",
+            "reads",
+            "opens",
+            "stats",
+            "seq_writes",
+            "mem_not_aligned",
+            "f_meta_time",
+            "f_write_time",
+        ):
             column = prefix + name.upper()
             if column not in frame:
                 continue

@@ -35,11 +35,17 @@ from support.job_histories import DAY, PERFORMANCE, START, edison, history, step
 
 TWELVE = (
     PERFORMANCE,
-    *(
-        "coverage_factor_bw coverage_factor_opens fs_ave_mds_cpu fs_ave_oss_cpu fs_tot_bytes "
-        "fs_tot_openclose_ops fshealth_ost_most_full_pct fshealth_ost_overloaded_oss_count "
-        "jobsdb_concurrent_nodes topology_job_max_radius darshan_walltime"
-    ).split(),
+    "coverage_factor_bw",
+    "coverage_factor_opens",
+    "fs_ave_mds_cpu",
+    "fs_ave_oss_cpu",
+    "fs_tot_bytes",
+    "fs_tot_openclose_ops",
+    "fshealth_ost_most_full_pct",
+    "fshealth_ost_overloaded_oss_count",
+    "jobsdb_concurrent_nodes",
+    "topology_job_max_radius",
+    "darshan_walltime",
 )
 
 
@@ -225,9 +231,13 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
     same = {
         name: np.full(30, row[name], dtype=object)
         for name in (
-            "darshan_app darshan_nprocs darshan_biggest_read_api_bytes darshan_biggest_write_api_bytes "
-            "darshan_biggest_read_api_files darshan_biggest_write_api_files"
-        ).split()
+            "darshan_app",
+            "darshan_nprocs",
+            "darshan_biggest_read_api_bytes",
+            "darshan_biggest_write_api_bytes",
+            "darshan_biggest_read_api_files",
+            "darshan_biggest_write_api_files",
+        )
     }
     table = tmp_path / "history.parquet"
     write(history(steps([(30, 1e5)]), {**same, "_datetime_start": before}), table)

@@ -18,8 +18,19 @@ from differential.state import BYTE, HOWS, SWAPPABLE, Case, Handle, Illegal, Op
 from differential.typetree import model
 
 #: What --only can name: the families of data access, and other calls.
-FAMILIES = tuple(
-    "collective split independent nonblocking icollective shared ordered atomic size query open datarep".split()
+FAMILIES = (
+    "collective",
+    "split",
+    "independent",
+    "nonblocking",
+    "icollective",
+    "shared",
+    "ordered",
+    "atomic",
+    "size",
+    "query",
+    "open",
+    "datarep",
 )
 ACCESS_FAMILIES = frozenset(how.family for how in HOWS.values())
 HOW_WEIGHTS = {

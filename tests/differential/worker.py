@@ -38,12 +38,26 @@ from differential.state import Case, initial_file  # noqa: E402
 from support import subfiles  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
-COUNTERS = tuple(
-    (
-        "collective_writes collective_reads native_calls direct_calls rounds messages windows_holes independent_writes "
-        "independent_reads chunks_sieved chunks_mapped chunks_listed locks nonblocking_calls delegated_writes "
-        "delegated_reads delegated_flush_barriers bypass_bytes_written bypass_bytes_read"
-    ).split()
+COUNTERS = (
+    "collective_writes",
+    "collective_reads",
+    "native_calls",
+    "direct_calls",
+    "rounds",
+    "messages",
+    "windows_holes",
+    "independent_writes",
+    "independent_reads",
+    "chunks_sieved",
+    "chunks_mapped",
+    "chunks_listed",
+    "locks",
+    "nonblocking_calls",
+    "delegated_writes",
+    "delegated_reads",
+    "delegated_flush_barriers",
+    "bypass_bytes_written",
+    "bypass_bytes_read",
 )
 #: Files that were read in other ways than by their format: see `read_otherwise`.
 WAYS = ("merge", "mount")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import numpy as np
@@ -99,11 +98,6 @@ def summary(found: Diagnosis) -> dict[str, Any]:
     if found.critical_files:
         parts["longest"] = f"{found.critical_files[0][0]}, {found.critical_files[0][1].text()}"
     return {name: part for name, part in parts.items() if part}
-
-
-def fields(text: str) -> dict[str, Any]:
-    """Return the columns that a text has, as "writes=1980 mpiio_coll_writes=None"."""
-    return {name: ast.literal_eval(value) for name, _, value in (word.partition("=") for word in text.split())}
 
 
 def in_mpi(

@@ -467,11 +467,29 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     status = json.loads(run("--dir", folder, "--status").stdout)
     assert status["serving"] is False and status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
     assert status["jobs"][0]["ranks"] == 4
-    mckp = tuple(
-        (
-            "--policy mckp --floor 0.25 --weight app=3 --weight x=2 --hysteresis 0.1 --migration-cost 2 --horizon 60 "
-            "--confidence 0.9 --compute-nodes 512 --most 2 --divisible --shared-node"
-        ).split()
+    mckp = (
+        "--policy",
+        "mckp",
+        "--floor",
+        "0.25",
+        "--weight",
+        "app=3",
+        "--weight",
+        "x=2",
+        "--hysteresis",
+        "0.1",
+        "--migration-cost",
+        "2",
+        "--horizon",
+        "60",
+        "--confidence",
+        "0.9",
+        "--compute-nodes",
+        "512",
+        "--most",
+        "2",
+        "--divisible",
+        "--shared-node",
     )
     assert run("--dir", folder, "--set", *mckp).returncode == 0
     found = settings.read(tmp_path)

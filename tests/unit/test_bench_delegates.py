@@ -95,13 +95,30 @@ def row(strategy: str, operation: str, bandwidth: float = 100.0, **more) -> Row:
 
 
 def of_rank(**values):
-    names = tuple(
-        (
-            "collective_writes collective_reads native_calls rounds write_requests read_requests write_request_bytes "
-            "read_request_bytes messages message_bytes plan_s exchange_s io_s wait_s independent_writes "
-            "independent_reads independent_s delegated_writes delegated_reads delegated_bytes_written "
-            "delegated_bytes_read bypass_bytes_written bypass_bytes_read"
-        ).split()
+    names = (
+        "collective_writes",
+        "collective_reads",
+        "native_calls",
+        "rounds",
+        "write_requests",
+        "read_requests",
+        "write_request_bytes",
+        "read_request_bytes",
+        "messages",
+        "message_bytes",
+        "plan_s",
+        "exchange_s",
+        "io_s",
+        "wait_s",
+        "independent_writes",
+        "independent_reads",
+        "independent_s",
+        "delegated_writes",
+        "delegated_reads",
+        "delegated_bytes_written",
+        "delegated_bytes_read",
+        "bypass_bytes_written",
+        "bypass_bytes_read",
     )
     texts = {"partition": "", "reason": "", "delegation": "2 delegates, spawn: as requested"}
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}

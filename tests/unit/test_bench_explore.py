@@ -392,9 +392,18 @@ def test_from_runs_to_curves_and_back(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         main,
         [
-            *"delegates arbitrate simulate --forge".split(),
+            "delegates",
+            "arbitrate",
+            "simulate",
+            "--forge",
             str(tmp_path / "curves.csv"),
-            *"--sets 50 --apps 3 --io-nodes 0..4 --json".split(),
+            "--sets",
+            "50",
+            "--apps",
+            "3",
+            "--io-nodes",
+            "0..4",
+            "--json",
         ],
     )
     assert done.exit_code == 0, done.output

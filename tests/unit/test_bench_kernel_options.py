@@ -200,10 +200,25 @@ def test_volume_is_that_of_the_steps():
 
 def test_plan_in_words_names_each_item_and_the_total():
     options = parse(
-        *(
-            "-w block3d -s 1MiB -k bdcats,hacc -i mpiio --preset quick -m native,auto -r 2 -H "
-            "cb_nodes=2 --dry-run --ranks 3"
-        ).split()
+        "-w",
+        "block3d",
+        "-s",
+        "1MiB",
+        "-k",
+        "bdcats,hacc",
+        "-i",
+        "mpiio",
+        "--preset",
+        "quick",
+        "-m",
+        "native,auto",
+        "-r",
+        "2",
+        "-H",
+        "cb_nodes=2",
+        "--dry-run",
+        "--ranks",
+        "3",
     )
     work = plan(options, launch_ranks(options))
     text = printed(print_plan, options, work, 3)

@@ -236,10 +236,22 @@ def test_quick_yields_to_what_is_given():
 
 def test_options_reach_the_sizes():
     options = parse(
-        *(
-            "-b 8,64,4KiB -w interleaved,btio -m native,even -H cb_nodes=2 --stripe-size 1MiB "
-            "--stripe-count 3 --steps 7 --ghost 0"
-        ).split()
+        "-b",
+        "8,64,4KiB",
+        "-w",
+        "interleaved,btio",
+        "-m",
+        "native,even",
+        "-H",
+        "cb_nodes=2",
+        "--stripe-size",
+        "1MiB",
+        "--stripe-count",
+        "3",
+        "--steps",
+        "7",
+        "--ghost",
+        "0",
     )
     assert options.sizes.blocks_bytes == (8, 64, 4096)
     assert (options.sizes.steps, options.sizes.ghost) == (7, 0)
@@ -396,13 +408,29 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 
 def test_every_measured_column_carries_its_unit():
-    pure = set(
-        (
-            "rounds requests messages ranks repetition repetitions order collectives_taken_over native_calls files "
-            "delegates delegated_accesses cache_hits cache_misses prefetched_pages prefetch_used_pages "
-            "independents_taken_over ratio_to_native ratio_to_best_native ratio_to_native_min ratio_to_native_max"
-        ).split()
-    )
+    pure = {
+        "rounds",
+        "requests",
+        "messages",
+        "ranks",
+        "repetition",
+        "repetitions",
+        "order",
+        "collectives_taken_over",
+        "native_calls",
+        "files",
+        "delegates",
+        "delegated_accesses",
+        "cache_hits",
+        "cache_misses",
+        "prefetched_pages",
+        "prefetch_used_pages",
+        "independents_taken_over",
+        "ratio_to_native",
+        "ratio_to_best_native",
+        "ratio_to_native_min",
+        "ratio_to_native_max",
+    }
     units = {}
     for table in tables([], {}).values():
         for field in table.schema:
@@ -512,12 +540,24 @@ def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
 
 
 def counters(**values):
-    names = tuple(
-        (
-            "collective_writes collective_reads native_calls rounds write_requests read_requests write_request_bytes "
-            "read_request_bytes messages message_bytes plan_s exchange_s io_s wait_s independent_writes "
-            "independent_reads independent_s"
-        ).split()
+    names = (
+        "collective_writes",
+        "collective_reads",
+        "native_calls",
+        "rounds",
+        "write_requests",
+        "read_requests",
+        "write_request_bytes",
+        "read_request_bytes",
+        "messages",
+        "message_bytes",
+        "plan_s",
+        "exchange_s",
+        "io_s",
+        "wait_s",
+        "independent_writes",
+        "independent_reads",
+        "independent_s",
     )
     texts = {"partition": "even", "reason": "asked for"}
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}

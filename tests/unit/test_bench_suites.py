@@ -317,9 +317,11 @@ def test_other_errors_of_the_lock_are_told(tmp_path, monkeypatch):
 def test_runs_are_kept_by_date(tmp_path):
     now = datetime.datetime(2026, 3, 4, 5, 6, 7).astimezone()
     found = [folder_of(tmp_path, "quick", now).relative_to(tmp_path) for _ in range(3)]
-    assert [
-        str(path) for path in found
-    ] == "quick/2026-03-04/05-06-07 quick/2026-03-04/05-06-07-2 quick/2026-03-04/05-06-07-3".split()
+    assert [str(path) for path in found] == [
+        "quick/2026-03-04/05-06-07",
+        "quick/2026-03-04/05-06-07-2",
+        "quick/2026-03-04/05-06-07-3",
+    ]
 
 
 def test_surroundings_without_secrets(tmp_path, monkeypatch):

@@ -31,9 +31,16 @@ LIBRARY = "/lib/libmpiio_ext.so"
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     for name in (
-        "MPIOX_HINTS MPIOX_HINTS_FILE MPIOX_STATS MPIOX_STATS_FILE LD_PRELOAD "
-        "OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID"
-    ).split():
+        "MPIOX_HINTS",
+        "MPIOX_HINTS_FILE",
+        "MPIOX_STATS",
+        "MPIOX_STATS_FILE",
+        "LD_PRELOAD",
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "site"))
     (tmp_path / "site").write_text("", encoding="utf-8")

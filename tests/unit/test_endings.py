@@ -70,8 +70,19 @@ def test_the_beginning_is_that_of_recordings() -> None:
     data = bytes(range(256)) * 13
     values = HEAD.unpack_from(data)
     whole = np.frombuffer(data + bytes(1000), recordings._HEADER, 1)[0]
-    names = tuple(
-        "state unix_minus_monotonic stopped pid parent rank host exited exit_status left aborted abort_code".split()
+    names = (
+        "state",
+        "unix_minus_monotonic",
+        "stopped",
+        "pid",
+        "parent",
+        "rank",
+        "host",
+        "exited",
+        "exit_status",
+        "left",
+        "aborted",
+        "abort_code",
     )
     assert [value for value in values if not isinstance(value, bytes)] == [
         int(whole[name]) for name in names if name != "host"

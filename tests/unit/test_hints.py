@@ -16,10 +16,14 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.hints import Hints
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VARIABLES = tuple(
-    (
-        "MPIOX_HINTS MPIOX_HINTS_FILE MPIOX_SITE_FILE MPIOX_STATS MPIOX_RANKS_PER_NODE ROMIO_HINTS MPICH_MPIIO_HINTS"
-    ).split()
+VARIABLES = (
+    "MPIOX_HINTS",
+    "MPIOX_HINTS_FILE",
+    "MPIOX_SITE_FILE",
+    "MPIOX_STATS",
+    "MPIOX_RANKS_PER_NODE",
+    "ROMIO_HINTS",
+    "MPICH_MPIIO_HINTS",
 )
 
 
@@ -163,7 +167,25 @@ def test_bad_sizes(text: str) -> None:
         (
             "cb_config_list",
             ["*:*", "*:2", "*", "host1:2,host2:1", "n-1.site.org:*,*:1", "a,b,c:0", ""],
-            ["x" * 256, *", a,,b a, : a: :2 a:b *:-1 *:2x a:2:3 *:**".split(), "a:2, b:1", "a b", "a;b", "n*:2", "a=b"],
+            [
+                "x" * 256,
+                ",",
+                "a,,b",
+                "a,",
+                ":",
+                "a:",
+                ":2",
+                "a:b",
+                "*:-1",
+                "*:2x",
+                "a:2:3",
+                "*:**",
+                "a:2, b:1",
+                "a b",
+                "a;b",
+                "n*:2",
+                "a=b",
+            ],
         ),
         (
             "mpiox_delegates",

@@ -43,8 +43,24 @@ def lib() -> ctypes.CDLL:
 
 LOCKS = ("local", "server", "token", "none")
 LOCAL, SERVER, TOKEN, NONE = range(4)
-FILE_SYSTEMS = tuple(
-    "unknown tmpfs ext xfs btrfs lustre gpfs nfs fuse panfs pvfs overlay zfs f2fs ceph beegfs smb".split()
+FILE_SYSTEMS = (
+    "unknown",
+    "tmpfs",
+    "ext",
+    "xfs",
+    "btrfs",
+    "lustre",
+    "gpfs",
+    "nfs",
+    "fuse",
+    "panfs",
+    "pvfs",
+    "overlay",
+    "zfs",
+    "f2fs",
+    "ceph",
+    "beegfs",
+    "smb",
 )
 
 

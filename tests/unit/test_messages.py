@@ -16,11 +16,16 @@ from support.documents import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "messages.md"
 #: Modules whose texts are messages of `mpiio-ext run`; help and docstrings are left out.
-MODULES = tuple(
-    (
-        "_load.py abi.py cli/endings.py cli/logged.py cli/run.py cli/witness.py common/extras.py common/files.py "
-        "loadable.py"
-    ).split()
+MODULES = (
+    "_load.py",
+    "abi.py",
+    "cli/endings.py",
+    "cli/logged.py",
+    "cli/run.py",
+    "cli/witness.py",
+    "common/extras.py",
+    "common/files.py",
+    "loadable.py",
 )
 _TEXT = r'"((?:[^"\\\n]|\\.)*)"'
 _LITERAL = re.compile(rf"{_TEXT}(?:\s*{_TEXT})*")

@@ -15,12 +15,15 @@ import mpiio_ext
 from support.launch import ROOT
 from support.scripts import load
 
-FILES = tuple(
-    (
-        "mpiio_ext/__init__.py CITATION.cff pyproject.toml mpiio_ext/cli/manual.py CHANGELOG.md "
-        "scripts/packages/conda/recipe.yaml scripts/packages/conda/variants.yaml "
-        "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py"
-    ).split()
+FILES = (
+    "mpiio_ext/__init__.py",
+    "CITATION.cff",
+    "pyproject.toml",
+    "mpiio_ext/cli/manual.py",
+    "CHANGELOG.md",
+    "scripts/packages/conda/recipe.yaml",
+    "scripts/packages/conda/variants.yaml",
+    "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py",
 )
 
 pytestmark = pytest.mark.skipif(

@@ -137,7 +137,10 @@ def forge(folder: pathlib.Path) -> pathlib.Path:
 
 def simulate(folder: pathlib.Path) -> pathlib.Path:
     command(
-        *"delegates arbitrate simulate --forge".split(),
+        "delegates",
+        "arbitrate",
+        "simulate",
+        "--forge",
         forge(folder),
         "--sets",
         40,
@@ -224,7 +227,11 @@ def umami(folder: pathlib.Path) -> pathlib.Path:
         "umami",
         "--history",
         table_of_jobs(folder),
-        *"--file-system scratch1 --job 1119 -o".split(),
+        "--file-system",
+        "scratch1",
+        "--job",
+        "1119",
+        "-o",
         folder / "umami.html",
     )
     return folder / "umami.html"

@@ -45,9 +45,14 @@ def test_documentation_has_the_rules() -> None:
 
 def test_rules_are_complete_and_have_sources() -> None:
     found = rules()
-    assert [
-        t for i, t in enumerate(r.topic for r in found) if i == 0 or found[i - 1].topic != t
-    ] == "aggregators window method again estimate requests".split()
+    assert [t for i, t in enumerate(r.topic for r in found) if i == 0 or found[i - 1].topic != t] == [
+        "aggregators",
+        "window",
+        "method",
+        "again",
+        "estimate",
+        "requests",
+    ]
     for topic in ("aggregators", "window", "method", "again", "estimate", "requests"):
         assert [r.when for r in found if r.topic == topic][-1] == "otherwise"
         assert [r.when for r in found if r.topic == topic].count("otherwise") == 1

@@ -224,9 +224,14 @@ def test_everything_is_left(tmp_path: pathlib.Path) -> None:
     words = ["pioneer", "compare", str(table), str(path), "-o", str(tmp_path / "out")]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    assert {item.name for item in (tmp_path / "out").iterdir()} == set(
-        "comparison.html comparison.json throughput.svg data-ratio.svg data-operations.svg arrival-rate.svg".split()
-    )
+    assert {item.name for item in (tmp_path / "out").iterdir()} == {
+        "comparison.html",
+        "comparison.json",
+        "throughput.svg",
+        "data-ratio.svg",
+        "data-operations.svg",
+        "arrival-rate.svg",
+    }
     text = (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
     page = _Page()
     page.feed(text)

@@ -151,9 +151,18 @@ def test_what_is_no_json(tmp_path: pathlib.Path, text: str) -> None:
             st.lists(inner, max_size=4)
             | st.dictionaries(
                 st.sampled_from(
-                    (
-                        "pioneer-path operations representatives members version file operation groups layer extra"
-                    ).split()
+                    [
+                        "pioneer-path",
+                        "operations",
+                        "representatives",
+                        "members",
+                        "version",
+                        "file",
+                        "operation",
+                        "groups",
+                        "layer",
+                        "extra",
+                    ]
                 ),
                 inner,
             )

@@ -125,9 +125,14 @@ def test_results_of_two_runs_are_never_mixed(tmp_path: pathlib.Path, launcher: F
     assert (out / "comparison.html").read_text(encoding="utf-8") == "old"
     result = CliRunner().invoke(main, [*words, "--replace", "-n", "2"])
     assert result.exit_code == 2 and "ended with status 4" in result.stderr and "-n 2" in result.stderr
-    assert names(out) == set(
-        "sanitized.parquet path.parquet profile.json synthetic.parquet run.failed mine.txt".split()
-    )
+    assert names(out) == {
+        "sanitized.parquet",
+        "path.parquet",
+        "profile.json",
+        "synthetic.parquet",
+        "run.failed",
+        "mine.txt",
+    }
 
 
 @pytest.mark.parametrize(

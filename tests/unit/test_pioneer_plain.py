@@ -24,14 +24,33 @@ Row = dict[str, Any]
 MEMBERS = ((0,), (1, 2, 3))
 EACH = [{"displacement": 64 + 20 * group, "filetype": "V(4;1;40;10)"} for group in range(2)]
 VIEW = {**EACH[0], "groups": EACH}
-MPIIO = tuple(
-    (
-        "MPI_File_open MPI_File_close MPI_File_write_at MPI_File_read MPI_File_seek MPI_File_iwrite_at "
-        "MPI_File_write_shared MPI_File_set_view"
-    ).split()
+MPIIO = (
+    "MPI_File_open",
+    "MPI_File_close",
+    "MPI_File_write_at",
+    "MPI_File_read",
+    "MPI_File_seek",
+    "MPI_File_iwrite_at",
+    "MPI_File_write_shared",
+    "MPI_File_set_view",
 )
-POSIX = tuple(
-    "open close read write pread pwrite lseek dup ftruncate unlink stat sendfile mmap munmap readdir nonsense".split()
+POSIX = (
+    "open",
+    "close",
+    "read",
+    "write",
+    "pread",
+    "pwrite",
+    "lseek",
+    "dup",
+    "ftruncate",
+    "unlink",
+    "stat",
+    "sendfile",
+    "mmap",
+    "munmap",
+    "readdir",
+    "nonsense",
 )
 EXTRAS: tuple[Row | None, ...] = (
     None,

@@ -86,7 +86,15 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
         "17362 00:00:00.8 +++ exited (status 0) +++\n",
     )
     rows = rows_of(ltrace, path)
-    assert [row["operation"] for row in rows] == "MPI_File_write_at futex pwrite lseek fwrite exit_group read".split()
+    assert [row["operation"] for row in rows] == [
+        "MPI_File_write_at",
+        "futex",
+        "pwrite",
+        "lseek",
+        "fwrite",
+        "exit_group",
+        "read",
+    ]
     assert (rows[0]["offset"], rows[0]["size"], rows[0]["handle"]) == (4096, 400, 0x30)
     assert [row["depth"] for row in rows] == [0, 0, 1, 0, 0, 0, 0]
     assert [row["thread"] for row in rows] == [0, 1, 0, 0, 0, 0, 1]

@@ -166,7 +166,17 @@ def test_fcntl_duplicates_as_dup_does(command: dict[str, Any]) -> None:
         call("write", handle=1, size=2, result=2),
     ]
     found = run(rows)
-    assert [row["operation"] for row in found] == "open dup write fcntl close write fcntl close write".split()
+    assert [row["operation"] for row in found] == [
+        "open",
+        "dup",
+        "write",
+        "fcntl",
+        "close",
+        "write",
+        "fcntl",
+        "close",
+        "write",
+    ]
     assert [(row["file"], row["offset"]) for row in found if row["operation"] == "write"] == [
         ("a", 0),
         ("a", 4),

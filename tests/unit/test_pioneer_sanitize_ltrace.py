@@ -253,7 +253,17 @@ def test_no_word_stands_twice_in_a_dictionary() -> None:
         call("rmdir", file="/d"),
     ]
     (batch,) = sanitize([batch_of(rows)])
-    assert batch["operation"].to_pylist() == "open open stat fstat fstat unlink unlink rmdir rmdir".split()
+    assert batch["operation"].to_pylist() == [
+        "open",
+        "open",
+        "stat",
+        "fstat",
+        "fstat",
+        "unlink",
+        "unlink",
+        "rmdir",
+        "rmdir",
+    ]
     words = batch["operation"].dictionary.to_pylist()
     assert len(set(words)) == len(words)
 

@@ -74,11 +74,19 @@ def test_against_counting(first: Extents, second: Extents) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    (
-        "A(6,4;3,2;3,2;0;8) A(6,4;3,2;3,2;1;8) V(3;2;40;4) V(3;2;40;V(2;1;8;4)) R(0;64;8) "
-        "S(2,1;0,64;4;V(2;3;16;4)) I(1,2;0,40;4) B(2;0,40;4) C(3;R(0;8;4)) "
-        "D(4;1;8,8;1,2;-1,2;2,2;0;4) C(0;4)"
-    ).split(),
+    [
+        "A(6,4;3,2;3,2;0;8)",
+        "A(6,4;3,2;3,2;1;8)",
+        "V(3;2;40;4)",
+        "V(3;2;40;V(2;1;8;4))",
+        "R(0;64;8)",
+        "S(2,1;0,64;4;V(2;3;16;4))",
+        "I(1,2;0,40;4)",
+        "B(2;0,40;4)",
+        "C(3;R(0;8;4))",
+        "D(4;1;8,8;1,2;-1,2;2,2;0;4)",
+        "C(0;4)",
+    ],
 )
 def test_joined_pieces_are_the_same_bytes(text: str) -> None:
     def bytes_of(offsets: Any, lengths: Any) -> list[int]:

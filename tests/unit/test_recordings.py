@@ -62,12 +62,46 @@ def write(start: int, size: int, *, file: int = 1, duration: int = 1) -> Call:
 
 
 #: What :func:`drawn` draws from.
-DRAWN = (
-    "open close pwrite pwrite pread read write writev lseek stat fstat fsync dup mmap rename unlink copy_file_range "
-    "sendfile ftruncate fopen fread fwrite fgets fputs fseek fflush fclose fdopen MPI_File_open MPI_File_write_at "
-    "MPI_File_read_at_all MPI_File_iwrite MPI_File_set_view MPI_File_write_all_begin MPI_File_sync MPI_File_close "
-    "MPI_File_read_shared_c MPI_Wait"
-).split()
+DRAWN = [
+    "open",
+    "close",
+    "pwrite",
+    "pwrite",
+    "pread",
+    "read",
+    "write",
+    "writev",
+    "lseek",
+    "stat",
+    "fstat",
+    "fsync",
+    "dup",
+    "mmap",
+    "rename",
+    "unlink",
+    "copy_file_range",
+    "sendfile",
+    "ftruncate",
+    "fopen",
+    "fread",
+    "fwrite",
+    "fgets",
+    "fputs",
+    "fseek",
+    "fflush",
+    "fclose",
+    "fdopen",
+    "MPI_File_open",
+    "MPI_File_write_at",
+    "MPI_File_read_at_all",
+    "MPI_File_iwrite",
+    "MPI_File_set_view",
+    "MPI_File_write_all_begin",
+    "MPI_File_sync",
+    "MPI_File_close",
+    "MPI_File_read_shared_c",
+    "MPI_Wait",
+]
 
 
 def drawn(random_: random.Random, number: int, start: int) -> Call:

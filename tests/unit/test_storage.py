@@ -16,11 +16,18 @@ from support import cbuild
 
 MIB = 2**20
 SKIPPED = 77
-BACK_ENDS = tuple(
-    (
-        "posix auto io_uring io_uring-1 io_uring-5 direct-posix direct-auto direct-io_uring direct-read direct-write "
-        "direct-changing"
-    ).split()
+BACK_ENDS = (
+    "posix",
+    "auto",
+    "io_uring",
+    "io_uring-1",
+    "io_uring-5",
+    "direct-posix",
+    "direct-auto",
+    "direct-io_uring",
+    "direct-read",
+    "direct-write",
+    "direct-changing",
 )
 
 

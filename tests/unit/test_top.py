@@ -477,9 +477,18 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
     own_end, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 60, 0, 0))
     words = [
-        *"env --default-signal=INT -u COLUMNS -u LINES".split(),
+        "env",
+        "--default-signal=INT",
+        "-u",
+        "COLUMNS",
+        "-u",
+        "LINES",
         sys.executable,
-        *"-m mpiio_ext top --interval 1h".split(),
+        "-m",
+        "mpiio_ext",
+        "top",
+        "--interval",
+        "1h",
     ]
     with (
         holding(1, 1) as job,
@@ -507,9 +516,15 @@ def test_the_last_numbers_of_a_job_stay_on_the_terminal() -> None:
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
     with holding(2, 1) as job:
         words = [
-            *"env -u COLUMNS -u LINES".split(),
+            "env",
+            "-u",
+            "COLUMNS",
+            "-u",
+            "LINES",
             sys.executable,
-            *"-m mpiio_ext top".split(),
+            "-m",
+            "mpiio_ext",
+            "top",
             str(job.pid),
             "--interval",
             "0.2s",

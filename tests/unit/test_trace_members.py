@@ -41,7 +41,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     source = ROOT / "csrc" / "tools" / "trace"
     command = [
         os.environ.get("CC", "cc"),
-        *"-O1 -g -fsanitize=address,undefined".split(),
+        "-O1",
+        "-g",
+        "-fsanitize=address,undefined",
         f"-I{source}",
         folder / "program.c",
         source / "mpiox_trace_members.c",

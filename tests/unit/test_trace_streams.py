@@ -96,10 +96,18 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     [
         "wwww",
         "wW" * 300,
-        *(
-            "wwLwwLLw wwuwwuuw wUwUwwUUw wUUUUUUUUw wwfwwfffw wwswwswW nwwwLw wwdwwddw wwDwwDDw "
-            "wwtwwttww wwkwwkkw wtWsUwdWuwLkwDw"
-        ).split(),
+        "wwLwwLLw",
+        "wwuwwuuw",
+        "wUwUwwUUw",
+        "wUUUUUUUUw",
+        "wwfwwfffw",
+        "wwswwswW",
+        "nwwwLw",
+        "wwdwwddw",
+        "wwDwwDDw",
+        "wwtwwttww",
+        "wwkwwkkw",
+        "wtWsUwdWuwLkwDw",
     ],
 )
 @pytest.mark.parametrize("mode", ["w", "w+"])

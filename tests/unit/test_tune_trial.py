@@ -24,11 +24,17 @@ from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess, Unjudged, 
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.trial import FileUse, Outcome, ProcessRunner, outcome_of, status_text
 
-COUNTERS = tuple(
-    (
-        "collective_writes collective_reads native_calls direct_calls bytes_written bytes_read independent_writes "
-        "independent_reads independent_bytes_written independent_bytes_read"
-    ).split()
+COUNTERS = (
+    "collective_writes",
+    "collective_reads",
+    "native_calls",
+    "direct_calls",
+    "bytes_written",
+    "bytes_read",
+    "independent_writes",
+    "independent_reads",
+    "independent_bytes_written",
+    "independent_bytes_read",
 )
 
 
