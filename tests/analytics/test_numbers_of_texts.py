@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 import re
@@ -11,8 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from mpiio_ext.analytics import ledger as ledgers
 from mpiio_ext.analytics.diagnosis import diagnose
-from mpiio_ext.analytics.ledger import of_log
 from mpiio_ext.analytics.run.files import _who
 from mpiio_ext.cli import main
 from support import darshan_rows
@@ -25,6 +26,10 @@ _OF_A_RANK = re.compile(
 )
 
 
+of_log = functools.cache(ledgers.of_log)
+
+
+@functools.cache
 def told(log: pathlib.Path) -> Any:
     return json.loads(CliRunner().invoke(main, ["analyze", "logs", "--json", str(log)]).stdout)
 

@@ -15,7 +15,9 @@ SIZES = [
 ]
 
 
-@pytest.mark.slow_with("agreement-NODES=2", "individual-ALONE=7")
+@pytest.mark.slow_with(
+    "agreement-NODES=2", "individual-ALONE=0", "individual-ALONE=7", "individual-ALONE=24", "individual-ALONE=56"
+)
 @pytest.mark.parametrize(("name", "size"), SIZES)
 def test_protocols_and_their_mutants(name: str, size: str) -> None:
     model = weak_memory.read(name)
