@@ -93,11 +93,13 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_list.c
     csrc/core/storage/mpiox_storage_lock.c
     csrc/core/storage/mpiox_storage_map.c
+    csrc/core/storage/mpiox_storage_open.c
     csrc/core/storage/mpiox_storage_plain.c
     csrc/core/storage/mpiox_storage_pool.c
     csrc/core/storage/mpiox_storage_posix.c
     csrc/core/storage/mpiox_storage_refresh.c
     csrc/core/storage/mpiox_storage_folder.c
+    csrc/core/storage/mpiox_storage_staging.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
     csrc/core/topology/mpiox_topology_abort.c
@@ -105,6 +107,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/topology/mpiox_topology_keep.c
     csrc/core/topology/mpiox_topology_make.c
     csrc/core/topology/mpiox_topology_memory.c
+    csrc/core/topology/mpiox_topology_nics.c
     csrc/core/topology/mpiox_topology_page.c
     csrc/core/topology/mpiox_topology_wait.c)
 
@@ -149,6 +152,7 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/file/mpiox_device_access.c
     csrc/mpiio/file/mpiox_file_abort.c
     csrc/mpiio/file/mpiox_file_coherence.c
+    csrc/mpiio/file/mpiox_file_open.c
     csrc/mpiio/file/mpiox_file_view.c
     csrc/mpiio/file/mpiox_independent.c
     csrc/mpiio/file/mpiox_independent_file.c
@@ -179,9 +183,12 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c
+    csrc/iod/cache/mpiox_cache_rescue.c
     csrc/iod/cache/mpiox_cache_waiting.c
     csrc/iod/cache/mpiox_dirty.c
     csrc/iod/cache/mpiox_frame.c
+    csrc/iod/cache/mpiox_op.c
+    csrc/iod/cache/mpiox_ring.c
     csrc/iod/process/mpiox_process.c
     csrc/iod/service/mpiox_service_main.c
     csrc/iod/process/mpiox_process_child.c
@@ -191,6 +198,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/process/mpiox_process_notify.c
     csrc/iod/process/mpiox_process_peers.c
     csrc/iod/process/mpiox_process_liveness.c
+    csrc/iod/process/mpiox_process_supervise.c
     csrc/iod/delegated/mpiox_delegated.c
     csrc/iod/forwarded/mpiox_forwarded_access.c
     csrc/iod/forwarded/mpiox_forwarded_ahead.c
@@ -222,7 +230,15 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/service/mpiox_service_starting.c
     csrc/iod/service/mpiox_service_thread.c
     csrc/iod/service/mpiox_service_totals.c
+    csrc/iod/network/mpiox_link.c
+    csrc/iod/network/mpiox_link_access.c
+    csrc/iod/network/mpiox_link_behind.c
+    csrc/iod/network/mpiox_link_core.c
+    csrc/iod/network/mpiox_link_extent.c
     csrc/iod/network/mpiox_link_message.c
+    csrc/iod/network/mpiox_link_stream.c
+    csrc/iod/network/mpiox_remote.c
+    csrc/iod/network/mpiox_remote_serve.c
     csrc/iod/rendezvous/mpiox_handshake.c
     csrc/iod/rendezvous/mpiox_rendezvous_connect.c
     csrc/iod/rendezvous/mpiox_rendezvous_listen.c
@@ -240,13 +256,17 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/schedule/mpiox_schedule_wfq.c
     csrc/iod/schedule/mpiox_treap.c
     csrc/iod/server/mpiox_server_alone.c
+    csrc/iod/server/mpiox_server_drain.c
     csrc/iod/server/mpiox_server_evict.c
+    csrc/iod/server/mpiox_server_files.c
     csrc/iod/server/mpiox_server_fill.c
+    csrc/iod/server/mpiox_server_flush.c
     csrc/iod/server/mpiox_server_hidden.c
     csrc/iod/server/mpiox_server_order.c
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
+    csrc/iod/server/mpiox_server_run.c
     csrc/iod/server/mpiox_server_unwritten.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c
@@ -342,28 +362,7 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/pioneer/mpiox_tracefile_reader.c
     csrc/tools/pioneer/mpiox_tracefile_texts.c)
 
-# of the same parts, what differs in a library for tests (csrc/core/common/mpiox_testing.h), and what it has besides
-set(MPIOX_HOOKED_SOURCES
-    csrc/core/storage/mpiox_storage_open.c
-    csrc/core/storage/mpiox_storage_staging.c
-    csrc/core/topology/mpiox_topology_nics.c
-    csrc/mpiio/file/mpiox_file_open.c
-    csrc/iod/cache/mpiox_cache_rescue.c
-    csrc/iod/cache/mpiox_op.c
-    csrc/iod/cache/mpiox_ring.c
-    csrc/iod/network/mpiox_link.c
-    csrc/iod/network/mpiox_link_access.c
-    csrc/iod/network/mpiox_link_behind.c
-    csrc/iod/network/mpiox_link_core.c
-    csrc/iod/network/mpiox_link_extent.c
-    csrc/iod/network/mpiox_link_stream.c
-    csrc/iod/network/mpiox_remote.c
-    csrc/iod/network/mpiox_remote_serve.c
-    csrc/iod/process/mpiox_process_supervise.c
-    csrc/iod/server/mpiox_server_drain.c
-    csrc/iod/server/mpiox_server_files.c
-    csrc/iod/server/mpiox_server_flush.c
-    csrc/iod/server/mpiox_server_run.c)
+# what a library for tests has besides (csrc/core/common/mpiox_testing.h)
 set(MPIOX_TESTING_SOURCES
     csrc/core/storage/mpiox_fault.c
     csrc/core/storage/mpiox_fault_rules.c

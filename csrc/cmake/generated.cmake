@@ -91,7 +91,6 @@ add_dependencies(generated_modules generated_binding generated_tools)
 if(MPIOX_ANY_MPI) # which functions of MPI the sources call decides
     file(GLOB headers RELATIVE ${here} CONFIGURE_DEPENDS csrc/*/*/*.h) # in no list
     generate(names ${names} DEPENDS ${table} ${headers} ${MPIOX_CORE_SOURCES} ${MPIOX_MPIIO_SOURCES} ${MPIOX_IOD_SOURCES}
-             ${MPIOX_ENTRY_SOURCES} ${MPIOX_HOOKED_SOURCES} ${MPIOX_TOOLS_SOURCES} ${MPIOX_TRACER_SOURCES}
-             ${MPIOX_ENGINE_SOURCES})
+             ${MPIOX_ENTRY_SOURCES} ${MPIOX_TOOLS_SOURCES} ${MPIOX_TRACER_SOURCES} ${MPIOX_ENGINE_SOURCES})
     add_dependencies(generated generated_names)
 endif()

@@ -4,7 +4,7 @@
  * Only a library that is built with MPIOX_TESTING reads such variables (MPIOX_FAULT, MPIOX_NETWORK_FAULT, MPIOX_LOCKS,
  * MPIOX_NICS, MPIOX_REPORT_S, MPIOX_DEATH): a checkout's own, and the C tests. In production such a variable can only
  * be a leftover or an attack: an installed wheel or source distribution has no such code (tests/mpi/test_shipped.py).
- * The files that differ are MPIOX_HOOKED_SOURCES in sources.cmake.
+ * assert() checks in the same builds only.
  *
  * MPIOX_DEATH="DELEGATE:RULE;RULE..." kills a delegate, or its supervisor, at a point of a file's life. Each
  * MPIOX_POINT has a name. A rule is WHO,N,FILE,NAME: when a process passes the point of that name for the N-th time, it
