@@ -1,7 +1,7 @@
-"""The library as those who install it get it: nothing of it fails on purpose.
+"""The library as those who install it get it: nothing of it fails on purpose, and no assertion is checked.
 
-A checkout's own build is for tests, which break it by MPIOX_FAULT and other variables. The target `mpiio_ext_shipped`
-is the same without MPIOX_TESTING, as wheels and source distributions are: it compiles the files that differ once more.
+A checkout's own build is for tests, which break it by MPIOX_FAULT and other variables, and checks assertions. The
+target `mpiio_ext_shipped` is the same without MPIOX_TESTING, as wheels and source distributions are.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from support.launch import base_environment, launcher, run_bounded
 
 pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
-#: Symbols, and texts that are loaded with the library.
-SYMBOLS = ("mpiox_fault", "mpiox_link_fault", "mpiox_testing", "pretend_locks")
+#: Symbols, and texts that are loaded with the library. A failing assert() of <assert.h> calls __assert_fail.
+SYMBOLS = ("mpiox_fault", "mpiox_link_fault", "mpiox_testing", "pretend_locks", "__assert_fail")
 TEXTS = (
     "MPIOX_FAULT",
     "MPIOX_NETWORK_FAULT",
@@ -59,10 +59,11 @@ def found_in(library: pathlib.Path) -> set[str]:
     return {name for name in SYMBOLS if name in symbols} | {text for text in TEXTS if text in texts}
 
 
-def test_nothing_of_fault_injection_is_in_the_library(shipped: pathlib.Path, extension: str) -> None:
+def test_nothing_for_tests_is_in_the_library(shipped: pathlib.Path, extension: str) -> None:
     """Neither functions nor variables; the library of the tests, which has them, shows that they would be seen."""
     assert found_in(shipped) == set()
-    assert {"mpiox_fault", "mpiox_link_fault", "MPIOX_FAULT", "MPIOX_LOCKS"} <= found_in(pathlib.Path(extension))
+    of_tests = found_in(pathlib.Path(extension))
+    assert {"mpiox_fault", "mpiox_link_fault", "__assert_fail", "MPIOX_FAULT", "MPIOX_LOCKS"} <= of_tests
     delegate = pathlib.Path(extension).parents[1] / "bin" / "mpiio-ext-delegate"
     assert found_in(delegate) == set(), "what it serves with is in the library"
 

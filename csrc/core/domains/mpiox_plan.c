@@ -6,6 +6,7 @@
  */
 #include "mpiox_plan_build.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 bool mpiox_geometry_is_valid(const mpiox_geometry *geometry)
@@ -19,6 +20,7 @@ bool mpiox_geometry_is_valid(const mpiox_geometry *geometry)
 int mpiox_plan_reserve(mpiox_plan *plan, int64_t n_sets)
 {
     struct mpiox_plan_store *store = plan->store;
+    assert(store->sets == NULL && n_sets >= 0); /* once */
     store->sets = calloc((size_t)(n_sets > 0 ? n_sets : 1), sizeof *store->sets);
     if (store->sets == NULL)
         return MPIOX_E_NOMEM;
@@ -30,6 +32,9 @@ void mpiox_plan_add(mpiox_plan *plan, int32_t aggregator, int64_t offset, int64_
 {
     struct mpiox_plan_store *store = plan->store;
     mpiox_domain *domain = &plan->domains[aggregator];
+    assert(aggregator >= 0 && aggregator < plan->aggregators_used);
+    assert(offset >= 0 && length > 0 && count > 0 && (count > 1 ? stride >= length : stride == 0));
+    assert(offset + length > plan->geometry.start && offset < plan->geometry.end); /* no piece is clipped away */
     if (store->n_sets == store->capacity) {
         store->overrun = true; /* the method reserved too little: mpiox_plan_create() refuses the plan */
         return;
@@ -39,6 +44,7 @@ void mpiox_plan_add(mpiox_plan *plan, int32_t aggregator, int64_t offset, int64_
         count = 1;
     }
     mpiox_stripe_set *set = &store->sets[store->n_sets++];
+    assert(domain->n_sets == 0 || domain->sets + domain->n_sets == set); /* aggregators come in ascending order */
     *set = (mpiox_stripe_set){.offset = offset, .length = length, .stride = count > 1 ? stride : 0, .count = count};
     if (domain->n_sets++ == 0)
         domain->sets = set;
@@ -52,6 +58,7 @@ void mpiox_plan_add_cyclic(mpiox_plan *plan, int32_t aggregator, int64_t first, 
                            int64_t residue)
 {
     int64_t stripe_size = plan->geometry.stripe_size;
+    assert(first >= 0 && residue >= 0 && residue < modulus);
     int64_t ahead = residue - first % modulus;
     int64_t stripe = first + (ahead < 0 ? ahead + modulus : ahead);
     if (stripe > last)
@@ -71,6 +78,7 @@ int mpiox_plan_create(const mpiox_partition_method *method, const mpiox_geometry
         return MPIOX_E_NOMEM;
     plan->geometry = *geometry;
     plan->aggregators_used = method->adjust != NULL ? method->adjust(geometry) : geometry->aggregators;
+    assert(plan->aggregators_used > 0 && plan->aggregators_used <= geometry->aggregators);
     plan->method = method;
     plan->store = calloc(1, sizeof *plan->store);
     plan->domains = calloc((size_t)geometry->aggregators, sizeof *plan->domains);
@@ -106,5 +114,7 @@ int32_t mpiox_plan_owner(const mpiox_plan *plan, int64_t offset)
 {
     if (offset < plan->geometry.start || offset >= plan->geometry.end)
         return -1;
-    return plan->method->owner(plan, offset);
+    const int32_t owner = plan->method->owner(plan, offset);
+    assert(owner >= 0 && owner < plan->aggregators_used);
+    return owner;
 }

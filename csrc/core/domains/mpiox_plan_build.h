@@ -7,6 +7,8 @@
 #ifndef MPIOX_PLAN_BUILD_H
 #define MPIOX_PLAN_BUILD_H
 
+#include <assert.h>
+
 #include "mpiox_partition.h"
 
 struct mpiox_plan_store {
@@ -44,6 +46,7 @@ static inline int64_t mpiox_plan_last_stripe(const mpiox_geometry *geometry)
 /* n things in `parts` consecutive parts, sizes differing by one at most, the larger ones first: start of part i. */
 static inline int64_t mpiox_plan_part_start(int64_t n, int64_t parts, int64_t i)
 {
+    assert(n >= 0 && i >= 0 && i <= parts);
     int64_t remainder = n % parts;
     return n / parts * i + (i < remainder ? i : remainder);
 }
@@ -51,6 +54,7 @@ static inline int64_t mpiox_plan_part_start(int64_t n, int64_t parts, int64_t i)
 /* ... and the part that holds thing k, 0 <= k < n. */
 static inline int64_t mpiox_plan_part_of(int64_t n, int64_t parts, int64_t k)
 {
+    assert(k >= 0 && k < n);
     int64_t quotient = n / parts, remainder = n % parts;
     int64_t large = remainder * (quotient + 1); /* things in the larger parts */
     return k < large ? k / (quotient + 1) : remainder + (k - large) / quotient;

@@ -7,6 +7,7 @@
  * of many sets (transpose over many servers) would be scanned set by set; mpiox_plan_prepare() numbers the windows of
  * all sets once, and a look-up then bisects.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "mpiox_plan_build.h"
@@ -56,6 +57,7 @@ static int64_t emit(const mpiox_geometry *geometry, int64_t from, int64_t to, mp
 static int64_t set_window(const mpiox_geometry *geometry, const mpiox_stripe_set *set, int64_t window_bytes,
                           int64_t index, mpiox_extent *extents, int64_t max)
 {
+    assert(index >= 0 && index < set_windows(geometry, set, window_bytes));
     if (max < 1)
         return MPIOX_E_FULL;
     if (set->count == 1) {
@@ -151,6 +153,7 @@ static int64_t window_of(const mpiox_geometry *geometry, const mpiox_stripe_set 
 static int64_t window_base(const mpiox_plan *plan, const mpiox_domain *domain, int64_t window_bytes, int64_t set)
 {
     const struct mpiox_plan_store *store = plan->store;
+    assert(set >= 0 && set < domain->n_sets);
     if (store->window_bytes == window_bytes)
         return store->window_base[domain->sets + set - store->sets];
     int64_t base = 0;

@@ -1,6 +1,8 @@
 /* mpiox_opener.c - the walks over all openers. See mpiox_opener.h. */
 #include "mpiox_opener.h"
 
+#include <assert.h>
+
 static bool is_refused(const mpiox_opening *opening)
 {
     return opening->decision->error.code != MPIOX_OK;
@@ -19,6 +21,7 @@ void mpiox_opener_decide(mpiox_opening *opening)
 {
     mpiox_decision *decision = opening->decision;
 
+    assert(opening->rank == 0 && decision->decided == 0 && !decision->late);
     while (decision->decided < MPIOX_OPENERS && !decision->late && !is_refused(opening)) {
         const int k = decision->decided;
 
@@ -31,6 +34,7 @@ bool mpiox_opener_start(mpiox_opening *opening)
 {
     mpiox_decision *decision = opening->decision;
 
+    assert(decision->decided >= 0 && decision->decided <= MPIOX_OPENERS);
     if (decision->late) {
         for (int k = decision->decided; k < MPIOX_OPENERS; k++)
             if (mpiox_openers[k]->start != NULL && !mpiox_openers[k]->start(opening, &opening->state[k]))
@@ -100,6 +104,7 @@ const mpiox_opener *mpiox_opener_of(const mpiox_opening *opening, void **state)
 {
     int k = 0;
 
+    assert(opening->decision->container);
     while (mpiox_openers[k]->close == NULL)
         k++;
     *state = opening->state[k];

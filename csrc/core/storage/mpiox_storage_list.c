@@ -13,6 +13,7 @@
  *             with every back end. When it is reported no request is in flight, because `many` returns only then. No
  *             bytes are written but those of the pieces: there is no read-modify-write.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 
@@ -167,6 +168,7 @@ int mpiox_storage_read_list(mpiox_storage *storage, const mpiox_storage_piece *p
 
 void mpiox_storage_list_begin(mpiox_storage_list *list, mpiox_storage *storage, bool write, mpiox_error *error)
 {
+    assert(error->code == MPIOX_OK);
     list->storage = storage;
     list->error = error;
     list->write = write;
@@ -210,6 +212,7 @@ bool mpiox_storage_list_finish(mpiox_storage_list *list)
 
 bool mpiox_storage_list_add(mpiox_storage_list *list, void *base, int64_t length, int64_t offset)
 {
+    assert(list->count < MPIOX_STORAGE_LIST_PIECES && list->error->code == MPIOX_OK);
     list->pieces[list->count++] = (mpiox_storage_piece){base, length, offset};
     return list->count < MPIOX_STORAGE_LIST_PIECES || mpiox_storage_list_finish(list);
 }

@@ -8,6 +8,7 @@
  *             size, which the caller has extended by a pwrite. The space is reserved beforehand, so that a full disk is
  *             an error here and no signal later; the caller then writes by requests, which report the error.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@ static int map(const mpiox_storage *storage, int64_t offset, int64_t length, boo
 {
     struct stat status;
     const int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
+    assert(offset >= 0 && length > 0);
     if (!storage->backend->mappable || (fcntl(storage->fd, F_GETFL) & O_ACCMODE) != O_RDWR)
         return MPIOX_E_UNSUPPORTED;
     if (fallocate(storage->fd, FALLOC_FL_KEEP_SIZE, start, offset + length - start) != 0)
@@ -47,6 +49,7 @@ int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bo
 
 void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written)
 {
+    assert(mapping->base != NULL && written >= 0);
     munmap(mapping->base, (size_t)mapping->bytes);
     mpiox_storage_count(storage, true, written);
 }

@@ -7,6 +7,7 @@
  */
 #include "mpiox_storage_pool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -110,6 +111,7 @@ static bool find_other(pooled *p)
 
 static void close_descriptor(pooled *p)
 {
+    assert(p->storage->fd >= 0 && p->pins <= 0); /* no thread uses it */
     if (close(p->storage->fd) != 0 && errno != EINTR && p->sys_errno == 0)
         p->sys_errno = errno;
     p->storage->fd = -1;
@@ -335,6 +337,7 @@ int mpiox_storage_pin(mpiox_storage *storage, mpiox_error *error)
 void mpiox_storage_unpin(mpiox_storage *storage)
 {
     pooled *p = storage->pooled;
+    assert(!p || p->pins > 0);
     if (!p || --p->pins != 0 || (open_count <= capacity && waiting == 0 && reserve >= 0))
         return;
     pthread_mutex_lock(&lock);
@@ -355,6 +358,7 @@ void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags,
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat status;
+    assert(storage->fd >= 0 && storage->pooled == NULL);
     pooled *p = calloc(1, sizeof *p);
     pthread_once(&once, make_unpinned);
     if (!p || fstat(storage->fd, &status) != 0 || !S_ISREG(status.st_mode) || !(p->path = strdup(path))) {

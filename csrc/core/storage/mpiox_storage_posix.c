@@ -4,6 +4,7 @@
  * Offsets are explicit, so the descriptor's file position is never used and threads cannot disturb each other, on one
  * handle or on several.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, str
 int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, int iov_count, int64_t offset)
 {
     ssize_t moved;
+    assert(fd >= 0 && iov_count > 0 && offset >= 0);
     if (write)
         moved = iov_count == 1 ? pwrite(fd, iov->iov_base, iov->iov_len, offset) : pwritev(fd, iov, iov_count, offset);
     else

@@ -9,6 +9,7 @@
  * Guarantee. Bytes are moved in order, so after an error everything before error->offset has arrived. A write that
  *            moves nothing and has no error would loop endlessly: it is reported as ENOSPC, as most tools do.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -128,6 +129,7 @@ static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *d
 
 static int transfer_pinned(mpiox_storage *storage, bool write, position *at, int64_t *done, mpiox_error *error)
 {
+    assert(at->offset >= 0 && at->left >= 0 && at->left <= INT64_MAX - at->offset); /* a legal request */
     int code = mpiox_storage_pin(storage, error);
     if (code != MPIOX_OK)
         return mpiox_error_set(error, code, error ? error->sys_errno : 0, at->offset, at->left,
@@ -193,6 +195,7 @@ int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
 int mpiox_storage_claim_space(int fd, int64_t bytes)
 {
     int code;
+    assert(fd >= 0 && bytes > 0);
     do
         code = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 ? 0 : errno;
     while (code == EINTR);
@@ -202,6 +205,7 @@ int mpiox_storage_claim_space(int fd, int64_t bytes)
 int mpiox_storage_grow_file(int fd, int64_t bytes)
 {
     int code;
+    assert(fd >= 0 && bytes > 0);
     do
         code = posix_fallocate(fd, 0, bytes);
     while (code == EINTR);
@@ -241,6 +245,7 @@ int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *er
 int mpiox_storage_cut_file(int fd, int64_t bytes)
 {
     int code;
+    assert(fd >= 0 && bytes >= 0);
     do
         code = ftruncate(fd, bytes) == 0 ? 0 : errno;
     while (code == EINTR);
@@ -273,6 +278,7 @@ int mpiox_storage_size(mpiox_storage *storage, int64_t *bytes, mpiox_error *erro
 int mpiox_storage_resize(mpiox_storage *storage, int64_t bytes, int part, int parts, mpiox_error *error)
 {
     int code = 0;
+    assert(part >= 0 && part < parts);
     if (mpiox_storage_pin(storage, error) != MPIOX_OK)
         return MPIOX_E_IO;
     if (storage->fd < 0) /* then it is not pinned either */

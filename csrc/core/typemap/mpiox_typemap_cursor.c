@@ -10,6 +10,9 @@
  *             overflow.
  */
 #include "mpiox_typemap_impl.h"
+
+#include <assert.h>
+
 #include "mpiox_cursor_impl.h"
 
 _Static_assert(sizeof(mpiox_cursor_state) <= sizeof(((mpiox_cursor *)NULL)->state), "the cursor's state is too small");
@@ -19,6 +22,7 @@ static void descend(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t
 {
     const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
     for (;; k++) {
+        assert(k < MPIOX_TYPEMAP_MAX_DEPTH);
         mpiox_cursor_level *level = s->level + k;
         level->node = index;
         level->index = 0;
@@ -40,7 +44,9 @@ static void seek(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t re
     const mpiox_node *nodes = mpiox_typemap_nodes(typemap);
     const int64_t *pool = mpiox_typemap_pool(typemap);
     int64_t index = typemap->tile_node, address = s->tile_address, k = 0;
+    assert(rest >= 0 && rest < typemap->tile_size);
     for (;; k++) {
+        assert(k < MPIOX_TYPEMAP_MAX_DEPTH);
         const mpiox_node *node = nodes + index;
         int64_t i = 0, tile = 0, child = node->child, step = 0;
         if (node->kind == MPIOX_NODE_LOOP) {
@@ -77,6 +83,7 @@ static void seek(mpiox_cursor_state *s, const mpiox_typemap *typemap, int64_t re
 void mpiox_cursor_init(mpiox_cursor *cursor, const mpiox_typemap *typemap, int64_t origin, int64_t position)
 {
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
+    assert(position >= 0);
     cursor->typemap = typemap;
     cursor->position = position;
     s->levels = 0;
@@ -133,6 +140,7 @@ void mpiox_cursor_next_leaf(mpiox_cursor *cursor)
 {
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
     const mpiox_typemap *typemap = cursor->typemap;
+    assert(s->levels > 0 && s->inside == 0);
     for (int64_t k = s->levels - 2; k >= 0; k--) {
         int64_t child, address;
         if (step_level(s->level + k, typemap, &child, &address)) {
@@ -187,6 +195,7 @@ int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *ru
     mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
     const mpiox_typemap *typemap = cursor->typemap;
     int64_t blocks, bytes;
+    assert(max_bytes > 0 && typemap->size > 0);
     if (typemap->tile_node == MPIOX_NO_CHILD) {
         bytes = next_of_tiling(s, typemap, max_bytes, run);
         cursor->position = mpiox_wrap_add(cursor->position, bytes);

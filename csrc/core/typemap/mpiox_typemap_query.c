@@ -6,6 +6,9 @@
  * (there every copy, member, item and tile lies wholly behind the one before it).
  */
 #include "mpiox_integer.h"
+
+#include <assert.h>
+
 #include "mpiox_typemap_impl.h"
 
 _Static_assert(sizeof(mpiox_typemap) % sizeof(int64_t) == 0 && sizeof(mpiox_node) % sizeof(int64_t) == 0,
@@ -60,6 +63,7 @@ bool mpiox_typemap_is_monotonic(const mpiox_typemap *typemap)
 
 int64_t mpiox_typemap_offset(const mpiox_typemap *typemap, int64_t position)
 {
+    assert(position >= 0);
     if (typemap->size == 0) {
         return typemap->first;
     }
@@ -159,6 +163,7 @@ static int64_t bytes_below(const mpiox_typemap *typemap, int64_t at)
 int64_t mpiox_typemap_position(const mpiox_typemap *typemap, int64_t offset)
 {
     int64_t at, position;
+    assert(mpiox_typemap_is_monotonic(typemap));
     if (typemap->size == 0 || offset <= typemap->first) {
         return 0;
     }
