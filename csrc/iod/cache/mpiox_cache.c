@@ -17,6 +17,7 @@
  */
 #include "mpiox_cache.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -78,6 +79,8 @@ void mpiox_cache_end_life(const mpiox_cache *cache, int index)
 {
     if (index < 0)
         return;
+    assert(index < MPIOX_CACHE_MAX_THREADS);
+    assert(atomic_load(&cache->header->life[index].phase) == MPIOX_LIFE_ALIVE);
     atomic_store(&cache->header->life[index].phase, MPIOX_LIFE_ENDED);
     pthread_mutex_unlock(&cache->header->life[index].mutex);
 }

@@ -410,6 +410,10 @@ void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame);
 bool mpiox_frame_try_exclusive(const mpiox_cache *cache, uint32_t frame);
 bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double seconds);
 void mpiox_frame_end_exclusive(const mpiox_cache *cache, uint32_t frame);
+static inline bool mpiox_frame_is_exclusive(const mpiox_cache *cache, uint32_t frame)
+{
+    return atomic_load_explicit(&cache->frames[frame].pins, memory_order_relaxed) & MPIOX_FRAME_EXCLUSIVE;
+}
 
 /* ---- dirty bytes (mpiox_dirty.c) --------------------------------------------------------------------------------- */
 
@@ -423,7 +427,7 @@ bool mpiox_dirty_covers(const mpiox_cache *cache, uint32_t frame, int64_t offset
 bool mpiox_dirty_is_full(const mpiox_cache *cache, uint32_t frame); /* every byte of the page */
 /* The first dirty run at or after byte `from` of the page: *offset, *length. False: none. */
 bool mpiox_dirty_run(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_t *offset, int64_t *length);
-/* Under exclusive use: no byte is dirty; frame->dirty is 0. */
+/* Under exclusive use, or by a survivor: no byte is dirty; frame->dirty is 0. */
 void mpiox_dirty_clear(const mpiox_cache *cache, uint32_t frame);
 /* Fill: copy the first `length` bytes of `from` to the page's bytes that are not dirty, and set the rest of these to
  * zero. Under exclusive use. */

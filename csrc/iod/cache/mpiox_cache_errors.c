@@ -11,6 +11,7 @@
  *             is full: then all bytes between a file's counted errors count as refused, until an error has been
  *             reported. An error without a place (offset < 0) is for writes, sync and close alone.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -193,6 +194,7 @@ static void add(const mpiox_cache *cache, int32_t file, const mpiox_error *error
 
 void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error)
 {
+    assert(file >= 0 && file < MPIOX_CACHE_MAX_FILES && error->code != MPIOX_OK);
     mpiox_file_record *record = &cache->header->files[file];
     lock_errors(record);
     if (!join(record, error))

@@ -16,6 +16,7 @@
  */
 #include "mpiox_cache.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { BLOCK = 4096, BLOCK_WORDS = BLOCK / 64 };
@@ -163,6 +164,7 @@ int64_t mpiox_dirty_mark(const mpiox_cache *cache, uint32_t frame, int64_t offse
     marker self = {.words = words_of(cache, frame), .blocks = blocks_of(cache, frame), .block = -1};
     if (length <= 0 || count <= 0)
         return 0;
+    assert(offset >= 0 && offset + (count - 1) * stride + length <= cache->page_bytes);
     if (stride == length) { /* one piece */
         length *= count;
         count = 1;
@@ -260,6 +262,7 @@ static int64_t next_byte(const mpiox_cache *cache, uint32_t frame, int64_t from,
 
 bool mpiox_dirty_run(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_t *offset, int64_t *length)
 {
+    assert(from >= 0);
     *offset = next_byte(cache, frame, from, true);
     if (*offset >= cache->page_bytes)
         return false;
@@ -289,6 +292,7 @@ void mpiox_dirty_fill(const mpiox_cache *cache, uint32_t frame, const void *from
 {
     char *page = mpiox_cache_bytes_of(cache, frame);
     const char *source = from;
+    assert(mpiox_frame_is_exclusive(cache, frame) && length <= cache->page_bytes);
     for (int64_t at = next_byte(cache, frame, 0, false); at < cache->page_bytes;) {
         const int64_t end = next_byte(cache, frame, at, true);
         const int64_t copied = length >= end ? end - at : length > at ? length - at : 0;

@@ -16,6 +16,9 @@
  *             with programming language memory models?", MSPC 2012.
  */
 #include "mpiox_cache.h"
+
+#include <assert.h>
+
 #include "mpiox_cache_waiting.h"
 
 static const double most_patience_s = 0.5; /* until a caller may check whether the range's mover still lives */
@@ -170,6 +173,8 @@ void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, 
 {
     mpiox_frame *at = &cache->frames[frame];
     _Atomic uint32_t *bucket = bucket_of(cache, file, page);
+    assert(frame < (uint32_t)cache->frame_count && file >= 0 && page >= 0);
+    assert(atomic_load_explicit(&at->file, memory_order_relaxed) == -1);
     atomic_fetch_or_explicit(&at->pins, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
     atomic_fetch_and_explicit(&at->flags, MPIOX_FRAME_QUEUED, memory_order_relaxed);
     atomic_store_explicit(&at->dirty, 0, memory_order_relaxed);
@@ -190,6 +195,7 @@ void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame)
     _Atomic uint32_t *link = bucket_of(cache, atomic_load_explicit(&at->file, memory_order_relaxed),
                                        atomic_load_explicit(&at->page, memory_order_relaxed));
     uint32_t other = atomic_load_explicit(link, memory_order_relaxed);
+    assert(mpiox_frame_is_exclusive(cache, frame) && atomic_load_explicit(&at->dirty, memory_order_relaxed) == 0);
     begin_change(cache);
     while (other != frame && other < (uint32_t)cache->frame_count) {
         link = &cache->frames[other].next;

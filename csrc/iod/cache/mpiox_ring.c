@@ -7,6 +7,7 @@
  */
 #include "mpiox_ring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -113,6 +114,7 @@ static uint64_t bit(uint32_t index)
 static void push(mpiox_ring_area *ring, uint32_t token)
 {
     const uint32_t word = token / 64;
+    assert(token < ring->tokens);
     atomic_fetch_or(&pending_of(ring)[word], bit(token));
     atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));
     mpiox_futex_add(&ring->bell);
@@ -297,6 +299,7 @@ bool mpiox_ring_is_awaited(const mpiox_slot *slot)
 
 void mpiox_ring_answer(mpiox_slot *slot, int result)
 {
+    assert(mpiox_futex_get(&slot->done) != ANSWERED);
     if (atomic_load(&slot->taken) == SLOT_POSTED) {
         mpiox_ring_give_back(slot);
         return;
@@ -345,6 +348,7 @@ void mpiox_ring_leave(const mpiox_cache *cache, int client)
 {
     if (client < 0)
         return;
+    assert(client < MPIOX_RING_CLIENTS);
     atomic_store(&cache->ring->clients[client].state, CLIENT_LEFT);
     pthread_mutex_unlock(&cache->ring->clients[client].life);
 }

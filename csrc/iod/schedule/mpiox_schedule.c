@@ -11,6 +11,7 @@
  */
 #include "mpiox_schedule.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,7 @@ static mpiox_schedule_entry *entry_of(const mpiox_schedule *schedule, uint32_t i
 /* The policy may take it from now on. */
 static void make_ready(mpiox_schedule *schedule, uint32_t entry)
 {
+    assert(schedule->entries[entry].state == MPIOX_ENTRY_HELD);
     mpiox_schedule_tree_set(schedule, entry, MPIOX_ENTRY_READY);
     mpiox_schedule_lane_add(schedule, entry);
     if (schedule->policy->added != NULL)
@@ -190,6 +192,7 @@ typedef struct batch {
 static void take(mpiox_schedule *schedule, batch *batch, uint32_t entry, bool in_front)
 {
     mpiox_schedule_entry *at = &schedule->entries[entry];
+    assert(at->state == MPIOX_ENTRY_READY && batch->count < schedule->options.batch_requests);
     if (schedule->ready.first != entry)
         schedule->counters.reordered++;
     mpiox_schedule_lane_remove(schedule, entry);

@@ -13,6 +13,7 @@
  */
 #include "mpiox_server_flush.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -162,6 +163,7 @@ static void begin_write(mpiox_server *server, const mpiox_io *io)
 
 static void end_write(mpiox_server *server, const mpiox_io *io)
 {
+    assert(server->files[io->file].writers > 0);
     server->files[io->file].writers--;
     server->files[io->file].called = mpiox_now();
 }
@@ -173,6 +175,7 @@ static void clear(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame *at = &server->cache.frames[frame];
     const int64_t dirty = atomic_load(&at->dirty);
+    assert(server->info[frame].busy && mpiox_frame_is_exclusive(&server->cache, frame));
     if (dirty == server->cache.page_bytes) {
         atomic_store(&at->known_end, server->cache.page_bytes);
         atomic_fetch_or(&at->flags, MPIOX_FRAME_FILLED);
@@ -361,6 +364,7 @@ static void flush(mpiox_server *server, mpiox_io *io)
     mpiox_storage *storage = server->files[io->file].storage;
     bool needed[MPIOX_RUN_FRAMES];
     int64_t pieces = 0;
+    assert(mpiox_server_is_locked(server) && io->count > 0 && io->count <= MPIOX_RUN_FRAMES);
     for (int i = 0; i < io->count; i++) {
         needed[i] = is_needed(server, io->frames[i]);
         io->flush_barriers[i] = server->info[io->frames[i]].flush_barriers;

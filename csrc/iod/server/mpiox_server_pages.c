@@ -15,6 +15,7 @@
  */
 #include "mpiox_server_pages.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "mpiox_server_evict.h"
@@ -30,6 +31,7 @@ static const double ahead_full = 0.5, ahead_stop = 0.125; /* usefulness */
 
 void mpiox_server_drop_page(mpiox_server *server, uint32_t frame)
 {
+    assert(mpiox_server_is_locked(server) && mpiox_frame_is_exclusive(&server->cache, frame));
     mpiox_server_take_out(server, frame);
     mpiox_server_requests_move(server, &server->parked, &server->info[frame].waiting);
 }

@@ -6,6 +6,7 @@
  */
 #include "mpiox_server_state.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ static int64_t now_ns(void)
 
 void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint32_t frame)
 {
+    assert(frame < (uint32_t)server->cache.frame_count);
     server->info[frame].links[list->kind].previous = list->last;
     server->info[frame].links[list->kind].next = MPIOX_CACHE_NO_FRAME;
     if (list->last != MPIOX_CACHE_NO_FRAME)
@@ -49,6 +51,7 @@ void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint
 {
     const uint32_t previous = server->info[frame].links[list->kind].previous;
     const uint32_t next = server->info[frame].links[list->kind].next;
+    assert(list->count > 0 && (previous != MPIOX_CACHE_NO_FRAME || list->first == frame));
     if (previous != MPIOX_CACHE_NO_FRAME)
         server->info[previous].links[list->kind].next = next;
     else
@@ -110,6 +113,7 @@ static mpiox_slot *slots_of(const mpiox_server *server)
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot)
 {
     const uint32_t number = (uint32_t)(slot - slots_of(server));
+    assert(number < (uint32_t)server->options.geometry.slots);
     server->request_next[number] = MPIOX_NO_REQUEST;
     if (queue->count++ == 0)
         queue->first = number;
@@ -162,6 +166,7 @@ static void tree_insert(mpiox_server *server, uint32_t *tree, uint32_t frame)
 {
     const mpiox_treap treap = treap_of(server);
     const int64_t page = mpiox_server_page_of(server, frame);
+    assert(!server->info[frame].in_tree);
     mpiox_treap_insert(&treap, tree, frame, &page);
     server->info[frame].in_tree = true;
 }
@@ -217,6 +222,7 @@ void mpiox_server_begin_drain(mpiox_server *server, int32_t file)
 {
     mpiox_file_record *record = &server->cache.header->files[file];
     mpiox_server_drain *drain = &server->files[file].drain;
+    assert(mpiox_server_is_locked(server) && mpiox_server_is_open(server, file));
     drain->number = ++server->closings;
     drain->soon = drain->named = drain->removed = false;
     drain->pause = drain->again = drain->failing_since = 0;
@@ -330,6 +336,7 @@ static void queue_frame(mpiox_server *server, uint32_t frame)
 void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants)
 {
     mpiox_frame_info *info = &server->info[frame];
+    assert(mpiox_server_is_locked(server) && mpiox_server_file_of(server, frame) >= 0);
     if ((info->wants & wants) == wants)
         return;
     if (info->wants == 0 && !info->busy)
@@ -353,6 +360,7 @@ void mpiox_server_satisfy(mpiox_server *server, uint32_t frame, uint8_t wants)
 void mpiox_server_take_up(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
+    assert(mpiox_server_is_locked(server) && !info->busy);
     if (info->in_tree)
         tree_remove(server, &server->files[mpiox_server_file_of(server, frame)].tree, frame);
     leave_fill_queue(server, frame);
@@ -365,6 +373,7 @@ void mpiox_server_take_up(mpiox_server *server, uint32_t frame)
 void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
+    assert(mpiox_server_is_locked(server) && info->busy && server->wanted > 0);
     if (info->suspect > 0 && info->pinned_since == 0) {
         if (--info->suspect > 0 && mpiox_server_file_of(server, frame) >= 0)
             mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
@@ -382,6 +391,7 @@ void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
 void mpiox_server_add_operation(mpiox_server *server, uint32_t operation)
 {
     const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FLUSH_BARRIERS;
+    assert(mpiox_server_is_locked(server) && server->operations_count < size);
     server->operations[(server->operations_head + server->operations_count++) % size] = operation;
     mpiox_server_wake(server);
 }

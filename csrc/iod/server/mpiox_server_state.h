@@ -13,6 +13,7 @@
 #ifndef MPIOX_SERVER_STATE_H
 #define MPIOX_SERVER_STATE_H
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "mpiox_ring.h"
@@ -289,6 +290,12 @@ static inline void mpiox_server_answer(mpiox_server *server, mpiox_slot *slot, i
 static inline int64_t mpiox_server_dirty_of(const mpiox_server *server, uint32_t frame)
 {
     return atomic_load_explicit(&server->cache.frames[frame].dirty, memory_order_acquire);
+}
+
+/* For assertions: does a thread own the lock? */
+static inline bool mpiox_server_is_locked(mpiox_server *server)
+{
+    return pthread_mutex_trylock(&server->lock) == EBUSY;
 }
 
 /* ---- lists and requests (all functions from here on: with the lock) ---------------------------------------------- */

@@ -113,8 +113,10 @@ static void one_case(void)
     }
     check_runs();
     check_covers();
+    CHECK(mpiox_frame_try_exclusive(&the.cache, 1));
     check_fill();
     mpiox_dirty_clear(&the.cache, 1);
+    mpiox_frame_end_exclusive(&the.cache, 1);
     memset(expected, 0, sizeof expected);
     check_runs();
 }
