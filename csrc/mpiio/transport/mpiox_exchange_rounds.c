@@ -1,6 +1,7 @@
 /* mpiox_exchange_rounds.c - see mpiox_exchange_rounds.h. */
 #include "mpiox_exchange_rounds.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static void count_next(mpiox_messages *m)
 {
     mpiox_call *call = m->call;
     mpiox_exchange_round *round = &m->rounds[m->next_count % MPIOX_EXCHANGE_ROUNDS];
+    assert(m->next_count - m->n_laid <= MPIOX_COUNTED_AHEAD);
     if (m->count_round >= call->rounds)
         return;
     *round = (mpiox_exchange_round){.round = m->count_round, .shares = round->shares};
@@ -154,6 +156,7 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
 {
     mpiox_exchange_round *round = &m->rounds[number % MPIOX_EXCHANGE_ROUNDS];
     int64_t base = 0;
+    assert(number == m->n_laid && mpiox_exchange_rounds_exists(m, number)); /* in order */
     mpiox_messages_reach(m, &m->exchange->counted[number % MPIOX_EXCHANGE_ROUNDS], all_counted(m, number),
                          MPIOX_PART_WAITING);
     for (int i = 0; i < round->n_shares; i++) {
@@ -179,6 +182,7 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
 /* A step has bytes [at, at + bytes) of its half for the destination buffer. */
 static void note(mpiox_messages *m, mpiox_destination_buffer *destination, int64_t step, int64_t at, int64_t bytes)
 {
+    assert(at >= 0 && bytes > 0 && at + bytes <= m->half_bytes);
     raise_to(&destination->before[step & 1], m->half_bytes - at);
     raise_to(&destination->last[step & 1], at + bytes);
 }

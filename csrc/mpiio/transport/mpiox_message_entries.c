@@ -1,6 +1,7 @@
 /* mpiox_message_entries.c - see mpiox_message_entries.h. */
 #include "mpiox_message_entries.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "mpiox_copy.h"
@@ -67,6 +68,7 @@ bool mpiox_chunks_next(mpiox_chunks *chunks, mpiox_message_entry *entry)
     }
     entry->length = to - chunks->from;
     chunks->bytes = (int64_t)sizeof *entry + entry->run_bytes + mpiox_entry_padded(entry->length);
+    assert(chunks->bytes <= m->half_bytes - m->step_bytes && to > chunks->from);
     chunks->from = to;
     return true;
 }

@@ -1,6 +1,7 @@
 /* mpiox_message_inbox.c - see mpiox_message_inbox.h. */
 #include "mpiox_message_inbox.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ void mpiox_inbox_open(mpiox_messages *m)
     const mpiox_call *call = m->call;
     if (inbox->local < 0)
         return;
+    assert(!inbox->open && inbox->request == MPI_REQUEST_NULL); /* that of the round before is finished */
     const int64_t n = mpiox_window_extents(call, inbox->aggregator, call->round, m->base.b->extents[0]);
     if (n == 0)
         return;
@@ -138,6 +140,7 @@ static void send_reply(mpiox_messages *m, mpiox_reply *reply)
 {
     mpiox_inbox *inbox = &m->inbox;
     mpiox_file *file = m->base.b->file;
+    assert(reply->length > 0 && reply->length <= m->half_bytes);
     if (PMPI_Isend(reply->bytes, (int)reply->length, MPI_BYTE, inbox->source,
                    mpiox_messages_tag_reply(m->call->exchange_round), file->topology->comm,
                    &reply->request) != MPI_SUCCESS)

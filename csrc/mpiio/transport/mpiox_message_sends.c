@@ -1,12 +1,14 @@
 /* mpiox_message_sends.c - see mpiox_message_sends.h. */
 #include "mpiox_message_sends.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { TAGS = 0x1000 }; /* of a kind: more than there are exchange rounds under way */
 
 int mpiox_messages_tag_data(int64_t number)
 {
+    assert(number >= 0);
     return 1 + (int)(number % TAGS);
 }
 
@@ -29,6 +31,7 @@ void mpiox_sends_complete(mpiox_sends *sends)
 
 MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy)
 {
+    assert(sends->n >= 0 && sends->n <= sends->max);
     if (sends->n == sends->max) {
         const int max = 2 * sends->max + 16;
         MPI_Request *requests = realloc(sends->requests, sizeof *requests * (size_t)max);
