@@ -42,12 +42,22 @@ static const struct {
     size_t at;
     int64_t least, most;
 } limits[] = {
+    {MPIOX_OP_OPEN, FIELD(open.flags), 0, 2 * MPIOX_FILE_PAST - 1},
     {MPIOX_OP_OPEN, FIELD(open.unit_pages), 1, INT32_MAX},
     {MPIOX_OP_OPEN, FIELD(open.owners), 1, MPIOX_FILE_RANGES},
+    {MPIOX_OP_OPEN, FIELD(open.shift), 0, MPIOX_FILE_RANGES - 1},
+    {MPIOX_OP_OPEN, FIELD(open.servers), 0, INT32_MAX},
+    {MPIOX_OP_OPEN, FIELD(open.weight), 0, INT32_MAX},
+    {MPIOX_OP_OPEN, FIELD(open.drain_rate), 0, INT64_MAX},
+    {MPIOX_OP_OPEN, FIELD(open.drain_patience), 0, INT64_MAX},
+    {MPIOX_OP_OPEN, FIELD(open.drain_even), 0, 1},
+    {MPIOX_OP_CLOSE, FIELD(close.of_hold), 0, 1},
     {MPIOX_OP_CLOSE, FIELD(close.how), MPIOX_CLOSING_FLUSHES, MPIOX_CLOSING_SOON},
     {MPIOX_OP_FLUSH, FIELD(flush.first), 0, INT64_MAX},
+    {MPIOX_OP_FLUSH, FIELD(flush.stable), 0, 1},
     {MPIOX_OP_FLUSH, FIELD(flush.then), MPIOX_FLUSH_CACHES, MPIOX_FLUSH_KEEPS},
     {MPIOX_OP_DISCARD, FIELD(discard.byte), 0, INT64_MAX},
+    {MPIOX_OP_DISCARD, FIELD(discard.deletes), 0, 1},
     {MPIOX_OP_AHEAD_ONLY, FIELD(ahead_only.count), 0, MPIOX_OP_AHEAD},
     {MPIOX_OP_MIGRATE, FIELD(migrate.range), 0, MPIOX_FILE_RANGES - 1},
     {MPIOX_OP_MIGRATE, FIELD(migrate.to), 0, MPIOX_FILE_RANGES - 1},
@@ -67,6 +77,8 @@ static const struct {
 /* What no limit of one field says. */
 static bool is_in_itself_legal(int32_t op, const mpiox_op_question *question)
 {
+    if (op == MPIOX_OP_OPEN)
+        return (question->open.flags & MPIOX_FILE_DRAINING) == 0;
     if (op == MPIOX_OP_FLUSH)
         return question->flush.end >= question->flush.first;
     for (int64_t i = 0; op == MPIOX_OP_AHEAD_ONLY && i < question->ahead_only.count; i++) {

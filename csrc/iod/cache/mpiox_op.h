@@ -95,7 +95,10 @@ enum {
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 
 enum { MPIOX_OP_AHEAD = 8 };
-#define MPIOX_OP_MAX_PAGE (INT64_C(1) << 48) /* of a file of 2^60 bytes */
+/* Bytes of the largest file, and its last page if pages are smallest (4 KiB). A delegate with larger pages leaves out
+ * pages that begin beyond these bytes. */
+#define MPIOX_OP_MAX_OFFSET (INT64_C(1) << 60)
+#define MPIOX_OP_MAX_PAGE (MPIOX_OP_MAX_OFFSET >> 12)
 
 typedef struct mpiox_op_ahead {   /* pages that are likely to be read next */
     int64_t count;                /* 0 .. MPIOX_OP_AHEAD */
@@ -104,20 +107,20 @@ typedef struct mpiox_op_ahead {   /* pages that are likely to be read next */
 
 typedef union mpiox_op_question {
     struct mpiox_op_open {
-        int64_t flags;          /* MPIOX_FILE_* */
-        int64_t unit_pages;     /* >= 1 */
-        int64_t owners;         /* 1 .. MPIOX_FILE_RANGES */
-        int64_t shift;          /* range r belongs to delegate (r + shift) mod owners; 0, but for replicas */
-        int64_t servers;        /* that the file's units lie on in turn; 0: not known */
-        int64_t weight;         /* of its requests; 0: 1 */
-        int64_t drain_rate;     /* bytes/s, behind the close; 0: no limit */
-        int64_t drain_patience; /* seconds of failures */
-        int64_t drain_even;     /* 1: evenly */
+        int64_t flags;      /* MPIOX_FILE_*, but for DRAINING, which is the delegate's own */
+        int64_t unit_pages; /* >= 1 */
+        int64_t owners;     /* 1 .. MPIOX_FILE_RANGES */
+        int64_t shift;      /* range r belongs to delegate (r + shift) mod owners; 0, but for replicas; < FILE_RANGES */
+        int64_t servers;    /* that the file's units lie on in turn; 0: not known; <= INT32_MAX */
+        int64_t weight;     /* of its requests; 0: 1; <= INT32_MAX */
+        int64_t drain_rate; /* bytes/s, behind the close; 0: no limit; >= 0 */
+        int64_t drain_patience; /* seconds of failures; >= 0 */
+        int64_t drain_even;     /* 1: evenly, 0: not */
         int64_t device, inode;  /* 0: not known */
     } open;
     struct {
         int64_t how;     /* MPIOX_CLOSING_* */
-        int64_t of_hold; /* 1: of a MPIOX_OP_HOLD */
+        int64_t of_hold; /* 1: of a MPIOX_OP_HOLD, 0: not */
     } close;
     struct {
         int64_t page;
@@ -128,12 +131,12 @@ typedef union mpiox_op_question {
     mpiox_op_ahead ahead_only;
     struct {
         int64_t first, end; /* pages; 0 <= first <= end */
-        int64_t stable;     /* 1: to stable storage as well */
+        int64_t stable;     /* 1: to stable storage as well, 0: not */
         int64_t then;       /* MPIOX_FLUSH_* */
     } flush;
     struct {
         int64_t byte;    /* from this one on; >= 0 */
-        int64_t deletes; /* 1: the file is to be deleted */
+        int64_t deletes; /* 1: the file is to be deleted, 0: not */
     } discard;
     int64_t range; /* 0 .. MPIOX_FILE_RANGES - 1: of MIGRATE, COMMIT and OWNER, whose first field it is */
     struct {

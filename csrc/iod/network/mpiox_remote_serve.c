@@ -419,6 +419,8 @@ static int serve_call(remote_client *s, const mpiox_link_message *request)
     if (result == MPIOX_OK && call.op == MPIOX_OP_FLUSH && call.question.flush.stable == 1 &&
         mpiox_cache_find_error(s->cache, call.file, 0, INT64_MAX, &call.error))
         call.result = call.error.code; /* a write to stable storage */
+    if (call.op == MPIOX_OP_PEER)      /* the answer is not masked */
+        memset(call.question.peer.secret, 0, sizeof call.question.peer.secret);
     if (result == MPIOX_E_UNSUPPORTED && !mpiox_cache_is_serving(s->cache, true))
         return END;
     return answer(s, request, MPIOX_OK, 0, &call, sizeof call);

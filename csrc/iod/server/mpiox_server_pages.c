@@ -245,7 +245,8 @@ void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const mpiox_op_
     judge_some(server);
     const int64_t depth = depth_of(server, record);
     for (int64_t i = 0; i < ahead->count && i < depth && i < MPIOX_OP_AHEAD; i++) {
-        if (pages[i] < 0 || mpiox_server_look_at_owner(server, file, pages[i]) != MPIOX_FRAME_HIT ||
+        if (pages[i] < 0 || pages[i] > MPIOX_OP_MAX_OFFSET / server->cache.page_bytes ||
+            mpiox_server_look_at_owner(server, file, pages[i]) != MPIOX_FRAME_HIT ||
             mpiox_frame_find(&server->cache, file, pages[i]) != MPIOX_CACHE_NO_FRAME)
             continue;
         if (server->parked.count > 0 || server->lists[MPIOX_AHEAD].count >= server->cache.frame_count / 2)

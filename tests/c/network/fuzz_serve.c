@@ -111,9 +111,10 @@ static const uint8_t session[MPIOX_HANDSHAKE_KEY] = {7};
 
 static void append_call(message_buffer *out, choices *c)
 {
-    mpiox_link_call_body call = {.op = (int32_t)choose(c, 0, 12), .text_bytes = (int32_t)choose(c, 0, 9), .text = "/f"};
+    mpiox_link_call_body call = {
+        .op = (int32_t)choose(c, 0, MPIOX_OP_DETACH), .text_bytes = (int32_t)choose(c, 0, 9), .text = "/f"};
     int64_t words[sizeof call.question / 8] = {0};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 12; i++)
         words[i] = choose(c, 0, 2) == 0 ? edge(c) : choose(c, 0, 3);
     memcpy(&call.question, words, sizeof words);
     if (choose(c, 0, 9) == 1)

@@ -229,6 +229,72 @@ static int listening_at(int port)
     abort();
 }
 
+/* Whoever reads the connection reads no secret of a delegate: neither in the question nor in the answer. */
+static void check_answer_without_secret(void)
+{
+    const int64_t secret[2] = {0x1122334455667788, 0x0102030405060708};
+    mpiox_link_message welcome, head = {.magic = MPIOX_LINK_MAGIC,
+                                        .version = MPIOX_LINK_VERSION,
+                                        .op = MPIOX_LINK_CALL,
+                                        .number = 1,
+                                        .bytes = sizeof(mpiox_link_call_body)};
+    mpiox_rendezvous_wish wish = {.purpose = MPIOX_PURPOSE_DATA, .welcome = &welcome, .welcome_bytes = sizeof welcome};
+    mpiox_link_call_body call = {.op = MPIOX_OP_PEER,
+                                 .text_bytes = 9,
+                                 .text = "127.0.0.1",
+                                 .question.peer = {.secret = {secret[0], secret[1]}, .port = 9}},
+                         answer;
+    station s;
+    station_start(&s, PAGE, 8, 0, 1, 1);
+    const int fd = mpiox_rendezvous_connect(&s.address, 20, &wish, NULL);
+    mpiox_link_mask_call(wish.session, 0, &call);
+    mpiox_link_seal_call(wish.session, 0, &call);
+    CHECK_EQUAL(send(fd, &head, sizeof head, MSG_NOSIGNAL), sizeof head);
+    CHECK_EQUAL(send(fd, &call, sizeof call, MSG_NOSIGNAL), sizeof call);
+    CHECK_EQUAL(recv(fd, &head, sizeof head, MSG_WAITALL), sizeof head);
+    CHECK_EQUAL(recv(fd, &answer, sizeof answer, MSG_WAITALL), sizeof answer);
+    CHECK_EQUAL(answer.op, MPIOX_OP_PEER);
+    for (int i = 0; i < 2; i++) {
+        CHECK(call.question.peer.secret[i] != secret[i]);
+        CHECK_EQUAL(answer.question.peer.secret[i], 0);
+    }
+    close(fd);
+    station_stop(&s);
+}
+
+/* Each value beyond a limit of mpiox_op.h is refused, and the limit itself is not. */
+static void check_limits(void)
+{
+    const int64_t all = 2 * MPIOX_FILE_PAST - 1 - MPIOX_FILE_DRAINING;
+    const struct {
+        int32_t op;
+        bool legal;
+        mpiox_op_question question;
+    } rows[] = {
+        {MPIOX_OP_OPEN, true, {.open = {.flags = all, .unit_pages = 1, .owners = 1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.flags = MPIOX_FILE_DRAINING, .unit_pages = 1, .owners = 1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.flags = 2 * MPIOX_FILE_PAST, .unit_pages = 1, .owners = 1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.flags = -1, .unit_pages = 1, .owners = 1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .shift = -1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .shift = MPIOX_FILE_RANGES}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .servers = -1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .weight = INT64_C(1) << 31}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .drain_rate = -1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .drain_patience = -1}}},
+        {MPIOX_OP_OPEN, false, {.open = {.unit_pages = 1, .owners = 1, .drain_even = 2}}},
+        {MPIOX_OP_CLOSE, true, {.close = {.how = MPIOX_CLOSING_SOON, .of_hold = 1}}},
+        {MPIOX_OP_CLOSE, false, {.close = {.of_hold = 2}}},
+        {MPIOX_OP_FLUSH, true, {.flush = {.end = 1, .stable = 1}}},
+        {MPIOX_OP_FLUSH, false, {.flush = {.end = 1, .stable = 2}}},
+        {MPIOX_OP_DISCARD, true, {.discard = {.deletes = 1}}},
+        {MPIOX_OP_DISCARD, false, {.discard = {.deletes = 2}}},
+        {MPIOX_OP_PAGE, false, {.page = {.page = 1}}},
+        {MPIOX_OP_DETACH, false, {.detach = {.client = 1}}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        CHECK_EQUAL(mpiox_op_is_legal(rows[i].op, &rows[i].question), rows[i].legal);
+}
+
 static void *attend(void *context)
 {
     door *d = context;
@@ -384,6 +450,8 @@ int main(void)
     check_only_a_stranger();
     check_replayed();
     check_unsealed();
+    check_answer_without_secret();
+    check_limits();
     check_no_room_beside_a_silent_one();
     check_flood();
     check_rush();
