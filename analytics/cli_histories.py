@@ -27,7 +27,7 @@ def day(text: str | None) -> datetime.date | None:
     Raises
     ------
     click.BadParameter
-        It is none.
+        The text is no date.
     """
     if text is None:
         return None

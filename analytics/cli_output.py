@@ -84,7 +84,7 @@ def miner_of(setup: Path) -> IOMiner:
     Raises
     ------
     AnalyticsError
-        There is no such set-up, or it is wrong.
+        The set-up does not exist, or its contents are wrong.
     """
     from mpiio_ext.analytics.miner import IOMiner
 
@@ -107,7 +107,7 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
     Raises
     ------
     AnalyticsError
-        It is not a JSON object of texts.
+        The file is not a JSON object of texts.
     """
     if path is None:
         return None

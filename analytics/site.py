@@ -350,7 +350,7 @@ def parse_site(document: Any, folder: Path) -> Site:
     Raises
     ------
     DocumentError
-        It is none.
+        The value does not describe a site.
     """
 
     def named(kind: str) -> Mapping[str, Any]:
@@ -376,7 +376,7 @@ def load_document(path: Path) -> object:
     Raises
     ------
     AnalyticsError
-        It cannot be read, or is no JSON.
+        The file cannot be read, or is not JSON.
     """
     return documents.read_json(path, AnalyticsError)
 

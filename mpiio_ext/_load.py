@@ -222,7 +222,7 @@ def check_in_time() -> None:
     Raises
     ------
     LoadError
-        It is not: the message says what to do.
+        The library is not under MPI_File_*; the message has the remedy.
     """
     if _late:
         raise LoadError(_late)

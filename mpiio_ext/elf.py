@@ -47,9 +47,9 @@ def read(path: str | Path) -> Elf:
     Raises
     ------
     ElfError
-        It is no ELF file, or damaged.
+        The file is no ELF file, or is damaged.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with Path(path).open("rb") as file:
         return parse(file)

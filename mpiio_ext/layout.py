@@ -106,7 +106,7 @@ class Layout(Shown):
         Raises
         ------
         ArgumentError
-            There is no such fact.
+            No fact has this name.
         """
         for found in self.facts:
             if found.spec.name == name:

@@ -189,7 +189,7 @@ def plan(geometry: Geometry, method: str) -> Plan:
     Raises
     ------
     ArgumentError
-        There is no such method.
+        No method has this name.
     MpiioExtError
         The plan does not fit into memory.
     """

@@ -492,7 +492,7 @@ def parse(text: str) -> FileType:
     Raises
     ------
     ViewError
-        It is no file type.
+        The text is no file type.
     """
     parser = _Parser(text)
     found = parser.type()

@@ -103,7 +103,7 @@ def default_launcher() -> list[str]:
     Raises
     ------
     StepError
-        There is none.
+        Neither ``mpiexec`` nor ``mpirun`` was found.
     """
     for name in ("mpiexec", "mpirun"):
         beside = Path(sys.prefix) / "bin" / name
@@ -132,7 +132,7 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
     Raises
     ------
     StepError
-        It cannot be started, fails or takes too long; the message has the end of its output.
+        The command cannot be started, fails, or takes too long; the message has the end of its output.
     """
     with log.open("wb") as output:
         ended = run(command, limit_s=limit_s, job=True, output=output, together=True)
@@ -230,7 +230,7 @@ class Pipeline:
         Raises
         ------
         StepError
-            It has something in it, or cannot be made.
+            The folder is not empty, or cannot be created.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

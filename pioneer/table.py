@@ -252,7 +252,7 @@ def info_of(schema: pa.Schema) -> TraceInfo:
     Raises
     ------
     ValueError
-        It has none, or that of another version.
+        The table has no metadata of a reader, or metadata of another version.
     """
     text = (schema.metadata or {}).get(b"pioneer")
     if text is None:

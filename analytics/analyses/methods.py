@@ -67,7 +67,7 @@ def tables_of_results(results: Sequence[Path]) -> Tables:
     Raises
     ------
     AnalyticsError
-        They cannot be read; the message names the first reason.
+        A file of results cannot be read; the message has the reason of the first such file.
     """
     import pyarrow as pa
 

@@ -91,7 +91,7 @@ def read(path: Path) -> list[Measurement]:
     Raises
     ------
     AnalyticsError
-        It is no results of the bench, is damaged, or does not say when the bench was started.
+        The file is no results of the bench, is damaged, or does not have the time at which the bench was started.
     """
     try:
         results = load(path)

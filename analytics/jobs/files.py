@@ -243,7 +243,7 @@ def form_of(path: str | Path) -> str:
     Raises
     ------
     HistoryError
-        It has none of them.
+        The name has none of the endings.
     """
     name = Path(path).name.lower()
     found = [ending for ending in FORMS if name.endswith(ending)]
@@ -258,9 +258,9 @@ def check_target(path: str | Path) -> None:
     Raises
     ------
     HistoryError
-        Its name says no form.
+        The file's name has no ending of a form.
     FileSystemError
-        It is a folder or the like, or its folder is missing or cannot be written.
+        The path is a folder or the like, or the folder of the file is missing or cannot be written.
     """
     form_of(path)
     files.check_target(Path(path))
@@ -296,7 +296,7 @@ def read(path: str | Path, columns: Collection[str] | None = None, *, slices: bo
     Raises
     ------
     HistoryError
-        There is no such file, it is none of these, it is damaged, or it has no column ``_jobid``.
+        The file does not exist, has another form, is damaged, or has no column ``_jobid``.
     """
     path = Path(path)
     try:
@@ -349,7 +349,7 @@ def write(jobs: Jobs, path: str | Path) -> int:
     Raises
     ------
     HistoryError
-        Its name says no form, or the table cannot be written in this form.
+        The file's name has no ending of a form, or the table cannot be written in this form.
     FileSystemError
         The file cannot be written.
     """

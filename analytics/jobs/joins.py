@@ -109,7 +109,7 @@ def joined(
     Raises
     ------
     AnalyticsError
-        There is no such table, or it has no jobs.
+        The table does not exist, or has no jobs.
     """
     names = TABLES[table].names() if table in TABLES else []
     key = next((name for name in ("log_id", "job_id") if name in names), None)

@@ -284,7 +284,7 @@ def chart_of(chart: Chart) -> plots.Chart:
     Raises
     ------
     KeyError
-        There is no such kind of chart.
+        The kind of the chart is unknown.
     """
     return plots.Chart(name=chart.name, title=chart.title, **_KINDS[chart.kind](chart.data))
 

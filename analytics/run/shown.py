@@ -171,9 +171,9 @@ def document_at(path: Path) -> dict[str, Any]:
     Raises
     ------
     ArgumentError
-        There is no such file, or it is none of these.
+        The path does not exist, or is neither a page, a folder of recordings nor a Darshan log.
     MpiioExtError
-        It cannot be read.
+        The page, recording or log cannot be read.
     """
     if path.is_dir():
         if not has_recordings(path):
@@ -199,6 +199,6 @@ def run_report(path: str | Path) -> RunReport:
     Raises
     ------
     MpiioExtError
-        It is none of these, or cannot be read.
+        The path is neither a page, a folder of recordings nor a Darshan log, or cannot be read.
     """
     return RunReport(document_at(Path(path)))

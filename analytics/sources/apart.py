@@ -84,9 +84,9 @@ class ApartReader:
         Raises
         ------
         SourceError
-            Nothing of it can be read, the process died, or did not end.
+            No part of the file can be read, or the process died or did not end in time.
         AnalyticsError
-            A package is missing, or no process can be started.
+            A package is missing, or the process cannot be started.
         """
         started, found = self._running(), None
         with contextlib.suppress(OSError, EOFError):  # it has died: see below
@@ -112,7 +112,7 @@ def read_apart(
     Raises
     ------
     SourceError
-        Nothing of it can be read, the process died, or did not end.
+        No part of the file can be read, or the process died or did not end in time.
     """
     with ApartReader() as reader:
         return reader.read(path, source, time_zone=time_zone, timeout_s=timeout_s)

@@ -106,7 +106,7 @@ class Source:
         Raises
         ------
         SourceError
-            Nothing of it can be read.
+            No part of the file can be read.
         """
         raise NotImplementedError
 
@@ -123,7 +123,7 @@ class Source:
         Raises
         ------
         SourceError
-            Nothing of it can be read. Lines that cannot be read are no error: they are among the problems.
+            No part of the file can be read. A line that cannot be read is no error: it is among the problems.
         """
         file = File(path, Problems(str(path)), time_zone, between)
         found, header = self.parse(file)

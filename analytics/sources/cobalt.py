@@ -163,7 +163,7 @@ def _row(values: Mapping[str, str], zone: Zone) -> Row:
     Raises
     ------
     ValueError
-        A value is none.
+        A value has not the form of its column.
     """
     row: Row = {"job_id": _job_id(values)}
     zone.restart()
@@ -290,7 +290,7 @@ def _jobs(path: Path, problems: Problems, time_zone: str) -> list[Row]:
     Raises
     ------
     SourceError
-        It is none of the forms, or cannot be read.
+        The file has none of the forms of Cobalt, or cannot be read.
     """
     form = _form(head_of(path).text)
     if form is None:

@@ -36,7 +36,7 @@ def read_log(log: Log, problems: Problems) -> bytes:
     Raises
     ------
     SourceError
-        Nothing of it can be unpacked, or it is larger than the limit of the opener.
+        No byte of the log can be unpacked, or the log is larger than the limit of the opener.
     """
     data = log.read()
     _note(log, problems, nothing=not data)
@@ -66,7 +66,7 @@ def lines_of(path: Path, problems: Problems, *, ended: bool = True) -> Iterator[
     Raises
     ------
     SourceError
-        It cannot be read or unpacked, or it or a line is larger than the limit of the opener.
+        The file cannot be read or unpacked, or the file or a line is larger than the limit of the opener.
     """
     with open_log(path) as log:
         yield from lines_of_log(log, problems, ended=ended)
@@ -144,7 +144,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
     Raises
     ------
     SourceError
-        It is none, or damaged.
+        The file is no SQLite database, or is damaged.
     """
     try:
         with contextlib.closing(read_only(path)) as base:
@@ -177,7 +177,7 @@ def head_of(path: Path) -> Head:
     Raises
     ------
     SourceError
-        It cannot be read, or is empty.
+        The file cannot be read, or is empty.
     """
     if path.is_dir():
         return Head(path, b"")
@@ -193,7 +193,7 @@ def read_json(path: Path, problems: Problems) -> object:
     Raises
     ------
     SourceError
-        It is none: with the line at which it stops being one.
+        The file is not JSON; the error has the line of the first mistake.
     """
     data = read_bytes(path, problems)
     try:
@@ -220,7 +220,7 @@ def csv_values(text: str, separator: str = ",") -> list[str]:
     Raises
     ------
     ValueError
-        Its quotes do not match.
+        The quotes of the line do not match.
     """
     try:
         return next(csv.reader([text], delimiter=separator, strict=True), [])
@@ -234,7 +234,7 @@ def load(path: str | Path) -> Records:
     Raises
     ------
     SourceError
-        It cannot be read, or is no such file.
+        The file cannot be read, or `Records.save` has not written it.
     """
     problems = Problems(str(path))
     data = read_bytes(Path(path), problems)

@@ -66,7 +66,7 @@ def yes(text: str) -> bool:
     Raises
     ------
     ValueError
-        It is neither.
+        The text is neither ``Yes`` nor ``No``.
     """
     if text.lower() not in ("yes", "no"):
         raise ValueError(f"{text[:20]!r} is neither Yes nor No")
@@ -79,7 +79,7 @@ def whole(text: str) -> int:
     Raises
     ------
     ValueError
-        It is none.
+        The text is no whole number.
     """
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no whole number")
@@ -92,7 +92,7 @@ def kib(text: str, unit: str = "KB") -> int:
     Raises
     ------
     ValueError
-        It is none, or too large.
+        The text is no size, or the size is too large.
     """
     if unit == "auto":
         match = _WITH_UNIT.fullmatch(text)

@@ -133,7 +133,7 @@ class Matrices:
         Raises
         ------
         LogError
-            It has another shape.
+            The matrix has another shape.
         """
         name = str(data.name).rsplit("/", 1)[-1]
         if self.shape(data) != shape:

@@ -124,7 +124,7 @@ def load(
     LogError
         A table lacks a column, or rows are damaged beyond reading.
     SourceError
-        It cannot be read, or it or a line is larger than the limit of the opener.
+        The dump cannot be read, or the dump or a line is larger than the limit of the opener.
     """
     dump = _Dump(tables, optional)
     with open_log(path) as log:

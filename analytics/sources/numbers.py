@@ -31,7 +31,7 @@ def count(text: str) -> int:
     Raises
     ------
     ValueError
-        It is none, or does not fit into 63 bits.
+        The text is no whole number of 0 or more, or the number does not fit into 63 bits.
     """
     if not _COUNT.fullmatch(text) or int(text) >= 2**63:
         raise ValueError(f"{text[:40]!r} is no count")
@@ -44,7 +44,7 @@ def decimal(text: str) -> float:
     Raises
     ------
     ValueError
-        It is none.
+        The text is no finite number.
     """
     if not _DECIMAL.fullmatch(text) or abs(value := float(text)) == float("inf"):
         raise ValueError(f"{text[:40]!r} is no number")
@@ -90,7 +90,7 @@ class Zone:
         Raises
         ------
         ValueError
-            It is no time of these forms.
+            The text has none of the forms of this object, or no such time exists.
         """
         local = self._known.get(text) or self._known.setdefault(text, self._parsed(text))
         try:

@@ -113,7 +113,7 @@ class Log(io.BufferedReader):
     Raises
     ------
     SourceError
-        It cannot be read, or is empty.
+        The file cannot be read, or is empty.
     """
 
     def __init__(self, file: BinaryIO, name: str, file_bytes: int) -> None:
@@ -139,7 +139,7 @@ class Log(io.BufferedReader):
         Raises
         ------
         SourceError
-            One is longer than `MOST_LINE_BYTES`; or as reading the stream does: the contents are above the limit.
+            A line is longer than `MOST_LINE_BYTES`, or the unpacked contents are larger than the limit.
         """
         number = 0
         while line := self.readline(MOST_LINE_BYTES + 1):
@@ -158,7 +158,7 @@ def open_log(path: Path) -> Log:
     Raises
     ------
     SourceError
-        It cannot be read, or is empty.
+        The file cannot be read, or is empty.
     """
     try:
         file = path.open("rb")

@@ -213,7 +213,7 @@ class Records:
         Raises
         ------
         SourceError
-            It is not such JSON.
+            The text is not JSON of :meth:`to_json`.
         """
         try:
             return _from_document(json.loads(text))
@@ -226,7 +226,7 @@ class Records:
         Raises
         ------
         SourceError
-            It cannot be written.
+            The file cannot be written.
         """
         path = Path(path)
         data = self.to_json().encode()

@@ -103,7 +103,7 @@ def connector_of(source: str) -> Source:
     Raises
     ------
     SourceError
-        There is none of this name.
+        No source has this name.
     """
     if source in BUILT_IN:
         return cast("Source", importlib.import_module(BUILT_IN[source]).SOURCE)
@@ -120,7 +120,7 @@ def recognize(path: str | Path) -> Source:
     Raises
     ------
     SourceError
-        The file cannot be read, or no source knows it.
+        The file cannot be read, or no source recognizes the file.
     """
     path = Path(path)
     head = head_of(path)
@@ -136,7 +136,7 @@ def local_times(path: str | Path, source: str | None = None) -> bool:
     Raises
     ------
     SourceError
-        The file cannot be read, or no source knows it.
+        The file cannot be read, or no source recognizes the file.
     """
     connector = recognize(path) if source is None else connector_of(source)
     return connector.local_times(head_of(Path(path)))
@@ -161,7 +161,7 @@ def read(
     Raises
     ------
     SourceError
-        Nothing of it can be read, or there is no such time zone.
+        No part of the file can be read, or this machine does not know the time zone.
     """
     try:
         zone_of(time_zone)

@@ -66,7 +66,7 @@ def _names(number: int, words: list[str], path: Path) -> list[tuple[str, str]]:
     Raises
     ------
     SourceError
-        There is none, or two have one name.
+        The line has no column of values, or two columns have the same name.
     """
     found = []
     for word in words[1:]:

@@ -365,7 +365,7 @@ def read_statistics(path: Path, log: str, log_id: int, out: dict[str, list[dict[
     Raises
     ------
     SourceError
-        It cannot be read, or it or a line is larger than the limit of the opener.
+        The file cannot be read, or the file or a line is larger than the limit of the opener.
     """
     bad: list[str] = []
     runs = _runs(path, bad)

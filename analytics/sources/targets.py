@@ -34,7 +34,7 @@ def begin(text: str) -> float | None:
     Raises
     ------
     ValueError
-        It begins one, and its time is none.
+        The line begins a snapshot, and has no valid time.
     """
     if not text.lstrip().startswith("BEGIN"):
         return None

@@ -73,7 +73,7 @@ def _pairs(text: str) -> dict[str, str]:
     Raises
     ------
     ValueError
-        It does not consist of pairs, or a field comes twice.
+        The line does not consist of pairs, or has a field twice.
     """
     found: dict[str, str] = {}
     at = 0

@@ -79,7 +79,7 @@ def _conform(name: str, table: pa.Table) -> pa.Table:
     Raises
     ------
     ValueError
-        It has columns that the schema does not know, values that do not fit, or rows without a key.
+        The table has columns that the schema does not have, values that do not fit, or rows without a key.
     """
     schema = TABLES[name].schema()
     foreign = set(table.column_names) - set(schema.names)

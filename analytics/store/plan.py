@@ -30,7 +30,7 @@ def day_of(value: Date, name: str) -> str:
     Raises
     ------
     AnalyticsError
-        It is no date.
+        The value is no date.
     """
     if value is None:
         return ""

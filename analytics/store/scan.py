@@ -69,7 +69,7 @@ class Found:
         Raises
         ------
         OSError
-            It is gone.
+            The log does not exist any more.
         """
         problem = ""
         try:

@@ -44,7 +44,7 @@ def moment(when: Moment, time_zone: str | None = None) -> float:
     Raises
     ------
     MomentError
-        It is no time, has no zone, or does not exist in its zone.
+        The value is no time, has no zone, or does not exist in its zone.
     """
     if isinstance(when, bool):
         raise MomentError(f"{when!r} is no time")
@@ -92,7 +92,7 @@ class Period:
     Raises
     ------
     MomentError
-        It ends before it starts, or a bound is no time.
+        The period ends before it starts, or a bound is no time.
     """
 
     start: float

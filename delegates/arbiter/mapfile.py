@@ -65,7 +65,7 @@ def decode(content: bytes) -> Map:
     Raises
     ------
     MapError
-        It is cut short, changed, or something else.
+        The content is cut off, damaged, or no map.
     """
     body, newline, last = content.removesuffix(b"\n").rpartition(b"\n")
     body += newline
@@ -95,7 +95,7 @@ def read(folder: Path) -> Map:
     MapError
         The file is no map.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     try:
         content = read_plain(folder / "map", _MOST_BYTES)

@@ -100,7 +100,7 @@ class Settings:
         Raises
         ------
         ArgumentError
-            There is no such policy, or a setting is wrong.
+            No policy has this name, or a setting is not valid.
         """
         return policy(
             self.policy, **{name: getattr(self, name) for name in settings_of(self.policy) if hasattr(self, name)}
@@ -132,7 +132,7 @@ def decode(text: str) -> Settings:
     Raises
     ------
     ArgumentError
-        They are not what is expected; the message says where.
+        The content is not JSON of valid settings; the message has the place of the mistake.
     """
     try:
         given = documents.from_json(text)
@@ -152,9 +152,9 @@ def read(folder: Path) -> Settings:
     Raises
     ------
     ArgumentError
-        The file is wrong.
+        The settings in the file are not valid.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     path = folder / "settings.json"
     try:

@@ -47,7 +47,7 @@ def named(curves: Mapping[str, Curve], match: str, program: str | None) -> dict[
     Raises
     ------
     CurveError
-        None is left, or several for one program.
+        No curve matches, or several curves match and a program is given.
     """
     found = {name: curve for name, curve in curves.items() if match in name}
     if not found:

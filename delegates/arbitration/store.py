@@ -157,9 +157,9 @@ class Store:
         Raises
         ------
         CurveError
-            The file is no store of this format; it is left as it is.
+            The file is no store of this format; the file is not changed.
         FileSystemError
-            It cannot be written.
+            The file cannot be written.
         """
         with alone(self.path):
             document = self._document()
@@ -181,9 +181,9 @@ class Store:
         Raises
         ------
         CurveError
-            There is no such curve, none before the one in force, or the file is no store.
+            The store has no such curve, or no version before the one in force, or the file is no store.
         FileSystemError
-            It cannot be written.
+            The file cannot be written.
         """
         with alone(self.path):
             document = self._document()
@@ -213,7 +213,7 @@ class Store:
         Raises
         ------
         CurveError
-            There is none, or the file is no store.
+            The store has no such curve or version, or the file is no store.
         """
         for each in reversed(self.history(name)):
             if version in (None, each.version):

@@ -77,7 +77,7 @@ def split_command(command: Sequence[str], family: str) -> tuple[tuple[str, ...],
     Raises
     ------
     click.UsageError
-        There is no such word, or there are several programs.
+        No word behind the launcher is a program, or the command starts several programs.
     """
     if launcher_family(command[0], family) is None:
         return (), tuple(command)
@@ -312,7 +312,7 @@ def _before(asked: _Asked) -> float:
     Raises
     ------
     TuneError
-        It cannot hold a decision, however short the program is.
+        The budget is too short for a decision, however short the program is.
     """
     ranks = ranks_in(asked.launcher) if asked.launcher else 1
     start_s = start_seconds(ranks)

@@ -38,7 +38,7 @@ def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
     Raises
     ------
     SetupError
-        There is no such folder, it cannot be written, or has no room.
+        The folder does not exist, cannot be written, or has not enough space.
     """
     if not path.is_dir():
         raise SetupError(f"--path {path}: {'not a folder' if path.exists() else 'no such folder'}")
@@ -68,7 +68,7 @@ def make_output(output: Path, *, kept: Path | None = None, title: str = "") -> P
     Raises
     ------
     SetupError
-        It cannot be written.
+        The folder cannot be written.
     """
     try:
         kept = kept or next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())

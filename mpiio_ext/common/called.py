@@ -97,9 +97,9 @@ def call(
     Raises
     ------
     CommandError
-        Its exit status is not 0, or the launcher is not there.
+        The command ends with another status than 0, or the launcher cannot be started.
     ArgumentError
-        A program or launcher is one text.
+        A program or launcher is a text and not a list of words.
     """
     for given in (program, launcher):
         if isinstance(given, str):

@@ -184,7 +184,7 @@ def launched(
     Raises
     ------
     OSError
-        It cannot be started.
+        The launcher cannot be started.
     """
     marker = uuid.uuid4().hex
     process = None

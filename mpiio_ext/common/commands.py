@@ -271,7 +271,7 @@ def refuse_repetitions(command: click.Command, ctx: click.Context, args: list[st
     Raises
     ------
     click.BadParameter
-        It is: the error names the option.
+        An option is given twice; the error names the option.
     """
     _, _, given = command.make_parser(ctx).parse_args(list(args))
     single = [option for option in given if isinstance(option, click.Option) and not (option.multiple or option.count)]

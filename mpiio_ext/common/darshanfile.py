@@ -277,7 +277,7 @@ class DarshanFile:
     OSError
         The file cannot be read.
     DamagedLogError
-        It has no header of a log.
+        The file has no header of a log.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -378,7 +378,7 @@ class DarshanFile:
         Raises
         ------
         DamagedLogError
-            It is cut, shorter than a job, or damaged.
+            The record of the job is cut off, too short, or damaged.
         """
         data = self._of_job(_JOB_BYTES, self._job.length, _LEAST_JOB_BYTES)
         if self._new:
@@ -447,9 +447,9 @@ class DarshanFile:
         Raises
         ------
         DamagedLogError
-            As of `accesses`.
+            The records cannot be read, as in `accesses`.
         MemoryError
-            They are more than `common.limits.most_bytes`.
+            The module has more bytes than `common.limits.most_bytes`.
         """
         return self._inflated(self.modules[module], module).rest()
 

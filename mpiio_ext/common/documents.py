@@ -228,7 +228,7 @@ def parse(form: Callable[..., Form], document: object, **context: object) -> For
     Raises
     ------
     DocumentError
-        It is not of that form; with all that is wrong.
+        The value has not that form; the error lists all mistakes.
     """
     try:
         found: Form = _adapter(form).validate_json(json.dumps(document, default=str), strict=True, context=context)

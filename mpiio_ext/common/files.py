@@ -74,7 +74,7 @@ def replacing(
     Raises
     ------
     FileSystemError
-        It cannot be written; then there is no part of it, and what was there before still is.
+        The file cannot be written. Then no part of the new file exists, and the old file is unchanged.
     """
     target = path.resolve() if follow else path
     part = target.with_name(f".{target.name[:_MOST_NAME]}.{os.urandom(8).hex()}{ending}")
@@ -167,7 +167,7 @@ def read_plain(path: Path, most_bytes: int) -> bytes | None:
     Raises
     ------
     OSError
-        It is not there, or cannot be read.
+        The file does not exist, or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -94,7 +94,7 @@ def count(value: object, most: int = 2**31 - 1) -> int | None:
     Raises
     ------
     SlurmError
-        It is no number, or above `most`.
+        The value is no number, or is above `most`.
     """
     value = plain(value)
     if is_nothing(value):
@@ -115,7 +115,7 @@ def job_id(text: str) -> JobId | None:
     Raises
     ------
     SlurmError
-        It is no ID, or a task of an array, which has an ID of its own.
+        The text is no ID, or a task of an array, which has an ID of its own.
     """
     match = _JOB.fullmatch(text.strip())
     if match is None:
@@ -181,7 +181,7 @@ def split_line(line: str, names: Sequence[str]) -> list[str]:
     Raises
     ------
     SlurmError
-        It has more or fewer columns.
+        The line has more or fewer columns.
     """
     values, ends = line.split("|"), not names[-1]
     names = names[: len(names) - ends]
@@ -249,7 +249,7 @@ def read_json(text: str, add: Add, bad: list[str], *, by_id: bool = False) -> No
     Raises
     ------
     SlurmError
-        It is no JSON, or has no jobs, or only errors.
+        The text is not JSON, or has no jobs, or only errors.
     """
     try:
         document = json.loads(text)

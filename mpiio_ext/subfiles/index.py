@@ -136,9 +136,9 @@ def parse(text: bytes, path: Path = Path("index")) -> Stored:
     Raises
     ------
     NoIndexError
-        The text is none; it begins as something else.
+        The text is no index: it does not begin as an index does.
     SubfilesError
-        It is damaged, or of another version.
+        The index is damaged, or of another version.
     """
     if not text.startswith(HEAD):
         raise NoIndexError(f"{path}: is no index of subfiles: it does not begin with '{HEAD.decode().strip()}'")

@@ -56,7 +56,7 @@ def alone(stored: Stored) -> Iterator[None]:
     Raises
     ------
     SubfilesError
-        One has it open.
+        A program has the file open.
     """
     first, free = stored.subfiles[0], False
     with contextlib.ExitStack() as stack:
@@ -99,9 +99,9 @@ def open_plain(path: Path, flags: int = READ) -> int:
     Raises
     ------
     NotPlainError
-        It is none.
+        The path is a link, a folder or a device.
     OSError
-        It is not there, or cannot be opened.
+        The file does not exist, or cannot be opened.
     """
     if stat.S_ISREG(path.lstat().st_mode):
         descriptor = os.open(path, flags)

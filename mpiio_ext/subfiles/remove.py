@@ -27,7 +27,7 @@ def remove_subfiles(stored: Stored) -> None:
     Raises
     ------
     OSError
-        One cannot be removed.
+        A subfile cannot be removed.
     """
     for number, path in reversed([*enumerate(stored.subfiles)]):
         if stored.is_named(number) and path.is_file() and not path.is_symlink():
@@ -44,9 +44,9 @@ def remove(path: Path) -> Stored:
     Raises
     ------
     SubfilesError
-        It is no index, or a link to one, or damaged, or a program has the file open.
+        The path is no index, or is a link to an index; or the index is damaged, or a program has the file open.
     FileSystemError
-        Something cannot be removed; the index is still there.
+        A subfile cannot be removed; the index still exists.
     """
     stored = find(path)
     if path.is_symlink():

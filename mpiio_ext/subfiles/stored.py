@@ -190,7 +190,7 @@ def open_all(paths: Sequence[Path]) -> list[int]:
     Raises
     ------
     FileSystemError
-        One cannot be opened; none is open then.
+        A subfile cannot be opened; then all of them are closed.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):

@@ -220,7 +220,7 @@ def decode(content: memoryview) -> Page:
     Raises
     ------
     PageError
-        It is none, is cut off, or is one of another version.
+        The content is no page, is cut off, or is a page of another version.
     """
     if len(content) < HEAD_BYTES or len(content) % 8:
         raise PageError("it is cut off")
@@ -241,9 +241,9 @@ def read(path: Path | str, identity: tuple[int, int] | None = None) -> Page:
     Raises
     ------
     PageError
-        It is none, is cut off, or is one of another version.
+        The file is no page, is cut off, or is a page of another version.
     OSError
-        It cannot be opened, as when its process has ended.
+        The file cannot be opened, for example because its process has ended.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:

@@ -52,7 +52,7 @@ def need(module: str) -> ModuleType:
     Raises
     ------
     MissingExtraError
-        It is not installed.
+        The module is not installed.
     """
     with needing("tune", "tuning"):
         return importlib.import_module(module)

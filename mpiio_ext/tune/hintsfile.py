@@ -144,7 +144,7 @@ def write(path: Path, text: str) -> None:
     Raises
     ------
     TuneError
-        It cannot be written; one line that says why.
+        The file cannot be written; the message is one line with the reason.
     """
     try:
         write_whole(path, text, errors="surrogateescape")

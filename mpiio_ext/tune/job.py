@@ -118,7 +118,7 @@ def metric_of(kind: str, pattern: str | None, lower: bool) -> Metric:
     Raises
     ------
     click.UsageError
-        They do not go together, or `pattern` is no regular expression.
+        The arguments contradict each other, or `pattern` is no regular expression.
     """
     from mpiio_ext.tune.objective import Elapsed, InOutput, InsideAccess
 

@@ -39,7 +39,7 @@ def matching(outcome: Outcome, glob: str) -> tuple[FileUse, ...]:
     Raises
     ------
     TuneError
-        There is none; the message says which files there are.
+        No file matches; the message names the files of the program.
     """
     if not outcome.files:
         what = (

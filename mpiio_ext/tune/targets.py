@@ -33,7 +33,7 @@ def check_file(option: str, path: Path) -> None:
     Raises
     ------
     TargetError
-        It is a folder or a device, its folder is missing, or nothing can be written there.
+        The path is a folder or a device, or the folder of the file is missing or cannot be written.
     """
     try:
         check_target(path)
@@ -71,7 +71,7 @@ def check_targets(output: Path, log: Path) -> None:
     Raises
     ------
     TargetError
-        One line that names the option.
+        A place cannot be written; the message is one line that names the option.
     """
     check_file("-o", output)
     if log.resolve() == output.resolve():

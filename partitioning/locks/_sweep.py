@@ -47,7 +47,7 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
     Raises
     ------
     ArgumentError
-        There is no such method.
+        No method has this name.
     """
     known = [m.name for m in methods()]
     for name in names:

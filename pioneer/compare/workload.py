@@ -97,7 +97,7 @@ def load_workload(
     Raises
     ------
     OSError, ValueError
-        It cannot be read, or is none of these; or it has no operations.
+        The source cannot be read, is no workload, or has no operations.
     """
     if _is_path(source):
         path = WorkloadPath.load(source)

@@ -187,7 +187,7 @@ def write(path: Path, job: Job, names: Mapping[int, str], modules: Mapping[str, 
     Raises
     ------
     FileSystemError
-        It cannot be written, as on a full disk.
+        The log cannot be written, for example because the disk is full.
     MissingExtraError
         The package ``darshan`` is not installed.
     """

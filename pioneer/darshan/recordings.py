@@ -351,9 +351,9 @@ def read(path: Path) -> Recording:
     Raises
     ------
     ValueError
-        It is none, or one of another version.
+        The file is no recording, or a recording of another version.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     data = path.read_bytes()
     header = _header(data)

@@ -37,7 +37,7 @@ def _number(value: Any, words: Mapping[str, int]) -> int:
     Raises
     ------
     ValueError
-        It is neither.
+        The argument is neither a number nor a text of digits or names.
     """
     if isinstance(value, int):
         return value

@@ -42,9 +42,9 @@ def claim(folder: Path, *, existing: bool = False) -> None:
     Raises
     ------
     PlaceError
-        It is the root of the file system, or has something in it.
+        The folder is the root of the file system, or contains files that no replay has made.
     OSError
-        It cannot be made.
+        The folder cannot be created.
     """
     place = folder.resolve()
     if place == place.parent:

@@ -143,7 +143,7 @@ def prepare_files(plan: Plan, comm: MPI.Intracomm) -> int:
     Raises
     ------
     OSError
-        One cannot be made; on all ranks, naming the first rank that has failed.
+        A file or folder cannot be created. All ranks raise the error, which names the first rank that has failed.
     """
     error: OSError | None = None
     needed, ends = needed_files(plan), dict[str, int]()

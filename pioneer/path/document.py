@@ -94,7 +94,7 @@ def parse_info(document: Any) -> PathInfo:
     Raises
     ------
     DocumentError
-        It is not as it should be.
+        A fact is missing or wrong.
     """
     info = documents.parse(PathInfo, document)
     groups, members, starts = len(info.representatives), len(info.members), len(info.starts)
@@ -178,7 +178,7 @@ def parse_path(document: Any) -> tuple[PathInfo, list[dict[str, Any]]]:
     Raises
     ------
     DocumentError
-        It is no path; with everything that is wrong.
+        The value is no path; the error lists all mistakes.
     """
     info = documents.parse(_Head, document)["pioneer-path"]
     groups = len(info.representatives)

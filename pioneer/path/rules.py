@@ -144,7 +144,7 @@ class Rule:
         Raises
         ------
         ValueError
-            It has none of the kinds, or several; or a size that there cannot be.
+            The object has none of the kinds, or several of them, or an impossible size.
         """
         kinds = [kind for kind in KINDS if kind in found]
         if len(kinds) != 1:

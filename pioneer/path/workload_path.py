@@ -124,7 +124,7 @@ class WorkloadPath:
         Raises
         ------
         FileSystemError, ValueError
-            It cannot be read, or is none of this version; the message names the file.
+            The file cannot be read, or is no workload path of this version; the message names the file.
         """
         path = Path(path)
         if not path.is_file():  # pyarrow's error is the bare name

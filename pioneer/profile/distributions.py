@@ -108,7 +108,7 @@ class Distribution:
         Raises
         ------
         DocumentError
-            It is none; the message says what is wrong, and where.
+            The value is no distribution; the message has each mistake and its place.
         """
         return cls.checked(documents.parse(ListedDistribution, document))
 
@@ -119,7 +119,7 @@ class Distribution:
         Raises
         ------
         DocumentError
-            It is none; with what its types cannot say.
+            The lists contradict each other; the form's types cannot express this rule.
         """
         values, counts = np.asarray(found["values"], np.int64), np.asarray(found["counts"], np.int64)
         if len(values) != len(counts):

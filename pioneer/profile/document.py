@@ -144,7 +144,7 @@ def parse(document: Any) -> Profile:
     Raises
     ------
     DocumentError
-        It is none; the error has everything that is wrong, with its place.
+        The object is no profile; the error lists all mistakes and their places.
     """
     documents.parse(ProfileForm, document)
     mistakes: list[tuple[str | None, str]] = [
@@ -169,7 +169,7 @@ def load(path: Path) -> Profile:
     ArgumentError
         The file cannot be read, or is not JSON.
     DocumentError
-        It is no profile.
+        The document is no profile.
     """
     try:
         return parse(documents.read_json(path))

@@ -70,7 +70,7 @@ def reader_of(name: str) -> Reader:
     Raises
     ------
     ValueError
-        There is none.
+        No reader has this name.
     """
     return _load(name)
 
@@ -81,7 +81,7 @@ def find_reader(path: Path) -> Reader:
     Raises
     ------
     ValueError
-        None does.
+        No reader recognizes the path.
     """
     others = [entry.name for entry in importlib.metadata.entry_points(group=GROUP)]
     for name in [*FORMATS, *others]:

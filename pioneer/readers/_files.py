@@ -96,7 +96,7 @@ def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Ite
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with path.open("rb") as file:
         compressed = file.read(2) == _GZIP
@@ -111,9 +111,9 @@ def content_of(path: Path) -> bytes:
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     ValueError
-        It is larger than the limit of logs.
+        The file is larger than the limit of logs.
     """
     found, count, most = [], 0, most_bytes(path.stat().st_size)
     for piece in chunks_of(path, Source(path=str(path))):
@@ -139,7 +139,7 @@ def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
     Raises
     ------
     OSError, pyarrow.ArrowInvalid
-        It cannot be read; it is no whole Parquet file.
+        The file cannot be read, or is no complete Parquet file.
     """
     return pq.ParquetFile(path, pre_buffer=False, **options)
 

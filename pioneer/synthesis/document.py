@@ -350,7 +350,7 @@ def model_from_json(document: Mapping[str, object]) -> Model:
     Raises
     ------
     DocumentError
-        It is none; with everything that is wrong, and its place.
+        The object is no structure; the error lists all mistakes and their places.
     """
     try:
         found = documents.parse(_Structure, document)

@@ -21,7 +21,7 @@ class Scale:
     Raises
     ------
     ValueError
-        One is negative or too large, or leaves no file or no session.
+        A factor is negative or too large, or leaves no file or no session.
     """
 
     files: float = 1.0

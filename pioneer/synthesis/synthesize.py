@@ -245,9 +245,9 @@ def synthesize(
     Raises
     ------
     ValueError
-        There is no such mode; the mode needs a path; a scale is given for another mode than "tuned".
+        No mode has this name; the mode needs a path; a scale is given for another mode than "tuned".
     DocumentError
-        The shapes of the profile are none.
+        The shapes of the profile are no valid structure.
     """
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: there are {', '.join(MODES)}")

@@ -261,7 +261,7 @@ def find(table: Jobs, job: str = LAST, *, motif: str | None = None, system: str 
     Raises
     ------
     HistoryError
-        There is no such job, or it has rows of several motifs and none was chosen.
+        The job does not exist, or it has rows of several motifs and `motif` is None.
     """
     rows = np.ones(len(table), dtype=np.bool_)
     if system is not None:

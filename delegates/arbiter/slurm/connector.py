@@ -48,7 +48,7 @@ def query(command: Sequence[str]) -> str:
     Raises
     ------
     QueryError
-        It is not there, fails, or takes longer than a minute.
+        The command is not installed, fails, or takes longer than a minute.
     """
     done = run(command, limit_s=_PATIENCE_S)
     if done.trouble:
@@ -105,7 +105,7 @@ def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Seq
     Raises
     ------
     SlurmError
-        It is no list of jobs.
+        The text is no list of jobs.
     OSError
         The folder cannot be read or written.
     """

@@ -122,7 +122,7 @@ def parse(text: str) -> tuple[list[SlurmJob], Sequence[str]]:
     Raises
     ------
     SlurmError
-        It is no list of jobs.
+        The text is no list of jobs.
     """
     jobs, bad = _Jobs(), list[str]()
     if text.lstrip()[:1] in ("{", "["):

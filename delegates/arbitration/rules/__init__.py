@@ -50,7 +50,7 @@ def settings_of(name: str) -> tuple[str, ...]:
     Raises
     ------
     ArgumentError
-        There is no such policy.
+        No policy has this name.
     """
     kind = _class(name)
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
@@ -66,7 +66,7 @@ def policy(name: str, **settings: object) -> Policy:
     Raises
     ------
     ArgumentError
-        There is none, it has no such setting, or a value is out of range.
+        No policy has this name, the policy has no such setting, or a value is out of range.
     """
     kind = _class(name)
     wrong = sorted(set(settings) - set(settings_of(name)))

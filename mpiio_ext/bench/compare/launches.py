@@ -182,7 +182,7 @@ def launch(
     Raises
     ------
     KeyboardInterrupt
-        It was interrupted, also by SIGTERM.
+        A signal interrupted the launches, also SIGTERM.
     """
 
     def store(results: Results, **end: Any) -> None:

@@ -111,7 +111,7 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
     Raises
     ------
     SetupError
-        They cannot run, or their curves would have the same identity.
+        The patterns cannot run, or the curves of two patterns would have the same identity.
     """
     found: dict[Pattern, Spec] = {}
     for spec in options.specs:

@@ -220,7 +220,7 @@ def read(file: Path) -> Forge:
     Raises
     ------
     ArgumentError
-        It cannot be read or understood; with file and place.
+        The file cannot be read, or is no valid list of patterns; the message has the file and the place.
     """
     found = _Patterns()
     try:

@@ -103,7 +103,7 @@ def kernel_name(text: str) -> str:
     Raises
     ------
     ValueError
-        There is no such kernel, or its file is missing.
+        No kernel has this name, or the name of its file is missing.
     """
     name, colon, file = text.partition(":")
     if name in WITH_FILE and not file:

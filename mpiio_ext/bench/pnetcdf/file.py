@@ -104,9 +104,9 @@ class File:
         Raises
         ------
         PnetcdfError
-            It does not exist, is not netCDF, may not be read or (``writable``) written.
+            The file does not exist, is not netCDF, or cannot be opened for reading or (``writable``) for writing.
         LoadError
-            There is no PnetCDF for this MPI.
+            This machine has no PnetCDF for this MPI.
         """
         return cls._start("ncmpi_open", path, comm, _WRITE if writable else 0, info)
 

@@ -154,7 +154,7 @@ def load() -> Pnetcdf:
     Raises
     ------
     LoadError
-        There is none for the MPI of this process; the message lists what was found and why it does not do.
+        No library that was found fits the MPI of this process; the message lists each library and its defect.
     """
     import cffi
     from mpi4py import MPI

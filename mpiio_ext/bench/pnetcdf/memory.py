@@ -79,7 +79,7 @@ def type_number(dtype: np.dtype[Any]) -> int:
     Raises
     ------
     ArgumentError
-        There is none.
+        netCDF has no such type.
     """
     return TYPES[_code(dtype)][0]
 

@@ -106,7 +106,7 @@ def load(name: str) -> Suite:
     Raises
     ------
     ArgumentError
-        There is no such suite, or its file is wrong; file and entry are named.
+        The suite does not exist, or its file is wrong; the message names file and entry.
     """
     # With pydantic, which no rank needs without a suite.
     from mpiio_ext.bench.suites.form import NAME, SuiteForm
