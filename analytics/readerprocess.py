@@ -1,7 +1,7 @@
-"""Starting the process that reads files which may crash their library (:mod:`mpiio_ext.analytics.reader`).
+"""The start of the reader process, in which :mod:`mpiio_ext.analytics.reader` reads files that may crash their library.
 
-It imports what it needs while its owner imports what that needs: a command starts it before anything else. Therefore
-this module imports nothing of the package.
+A command starts the process before anything else. The process then imports its packages while the command imports its
+own. So this module imports nothing of the package, and the process starts at once.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 _MODULE = "mpiio_ext.analytics.reader"
-#: What files of HDF5 begin with, and bytes of another kind that may stand in front (a user block).
+#: The first bytes of a file of HDF5, and the offsets at which they may stand: a user block may precede them.
 _HDF5, _IN_FRONT = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048, 4096)
-#: Endings of their names, as site facts have them.
+#: Endings of the names of such files, as a file of site facts contains them.
 _ENDINGS = ('.hdf5"', '.h5"', '.h5lmt"')
-#: Seconds that the process has to end after the request to do so.
+#: How long (s) the owner waits for the end of the process, before it kills the process.
 _END_S = 5.0
 
 
 @dataclasses.dataclass(eq=False)
 class Started:
-    """A process, and the owner's end of the socket to it; it ends with this object at the latest."""
+    """A process, and the owner's end of the socket to the process, which ends with this object at the latest."""
 
     process: subprocess.Popen[bytes]
     socket: Connection
@@ -38,7 +38,7 @@ class Started:
 
 
 def _end(process: subprocess.Popen[bytes], socket: Connection) -> None:
-    """End a process: it leaves when its socket is closed."""
+    """End a process: close its socket, and kill the process if it does not end."""
     socket.close()
     try:
         process.wait(_END_S)
@@ -53,7 +53,7 @@ def start() -> Started:
     Raises
     ------
     OSError
-        The system gives none.
+        The system cannot start a process.
     """
     mine, theirs = Pipe()
     words = [sys.executable, "-P"] if sys.version_info >= (3, 11) else [sys.executable]

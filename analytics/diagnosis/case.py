@@ -686,15 +686,15 @@ class Case:
 
     @functools.cached_property
     def _of_ahead(self) -> Numbers | None:
-        """Return the time (s) on each file of the rank that spends far more time in calls than others; None without."""
+        """Return the time (s) of the rank that is far ahead in calls, on each file; None if no rank is."""
         rank = self.ledger.ahead()[1]
         of_files = None if rank is None else self.ledger.cells(rank).seconds.most.sum(axis=0)
         return None if of_files is None else self.ledger.at(self._numbers, of_files)
 
     def of_slowest(self, chosen: Any) -> Any:
-        """Return the chosen files of the rank that spends far more time in calls than others; else all chosen ones.
+        """Return those chosen files on which the rank that is far ahead in calls spends time; else all chosen files.
 
-        Sentences with the time of that rank name no file of other ranks.
+        A sentence with the time of that rank thus names no file of other ranks.
         """
         own = chosen if self._of_ahead is None else chosen & (self._of_ahead > 0)
         return own if own.any() else chosen
@@ -705,7 +705,7 @@ class Case:
         return where(names, word or ("to" if self.write else "from"), self._names)
 
     def such_as(self, chosen: Any) -> str:
-        """Return the chosen file that takes most time in metadata calls: " such as `a`"."""
+        """Return the chosen file whose metadata calls take the most time: " such as `a`"."""
         return where(self.named(self.of_slowest(chosen), self.files["meta_time"])[:1], "such as", self._names)
 
     def ost_names(self, osts: Any) -> list[str]:
@@ -716,7 +716,7 @@ class Case:
     def time_in(self, cause: Cause, chosen: Flags) -> float:
         """Return the time (s) that the busiest rank spends in calls of a cause on chosen files.
 
-        Rows without times have only the moments of the first and the last access: then it is the critical time.
+        A row without times has only the moments of its first and last access: then the result is the critical time.
         """
         inside = self.inside_mpi(chosen) if "MPI-IO" in cause.cells.layers else 0.0
         known = max(inside, self.busiest(*cause.cells.of_darshan(self.files.direction), chosen=chosen))

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_delete.c - MPI_File_delete, also of a file that has another name, or is stored as several.
+ * mpiox_mpi_delete.c - MPI_File_delete, also of a file that has a hidden name or is stored as several files.
  */
 #include "mpiox_handlers.h"
 
@@ -10,7 +10,8 @@
 #include "mpiox_opener.h"
 #include "mpiox_storage_container.h"
 
-/* By the MPI library, unless the name is an index: it would leave what that speaks of. */
+/* Delete the file: an index together with its subfiles, any other file by the MPI library, which would delete the index
+ * alone. */
 static int delete_named(const char *filename, MPI_Info info)
 {
     const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
@@ -21,7 +22,7 @@ static int delete_named(const char *filename, MPI_Info info)
     return error.code == MPIOX_OK ? MPI_SUCCESS : mpiox_mpi_error_raise(MPI_FILE_NULL, path, &error);
 }
 
-/* The delegates discard their bytes of it. */
+/* Delete the file, and discard the bytes that delegates have for the file. */
 int mpiox_mpi_delete(const char *filename, MPI_Info info)
 {
     char room[PATH_MAX];

@@ -1,9 +1,9 @@
 /*
  * mpiox_mpi_open.c - MPI_File_open.
  *
- * Rule of every function here: the MPI library does its own call first and reports its own errors; then this library
- * follows. If following is collective, the ranks first agree that all of them will, so that no rank waits for another.
- * The openers deal with files that are not plain (mpiox_opener.h). In this order (open_as_seen(), open_agreed()):
+ * Each function here follows one rule: the MPI library does its own call first and reports its own errors; then this
+ * library follows. If its part is collective, the ranks first agree that all of them follow, so that no rank waits for
+ * another. The openers open files that are not plain (mpiox_opener.h). In this order (open_as_seen(), open_agreed()):
  *
  *   agree       rank 0 decides, also for its openers, and broadcasts the decision (mpiox_mpi_agree.h)
  *   may_open    no rank has found an error, and all have the same arguments
@@ -36,7 +36,7 @@
 #include "mpiox_tools.h"
 #include "mpiox_witness.h"
 
-enum { TRIES = 10 }; /* of opening a file that changes all the time */
+enum { TRIES = 10 }; /* how often a rank opens a file that changes all the time */
 
 /* One try of a rank to open the file. */
 typedef struct try {
@@ -44,7 +44,7 @@ typedef struct try {
     mpiox_mpi_agreed agreed;
     MPI_File *fh;
     mpiox_handle *handle; /* NULL: not opened yet, or no memory */
-    bool changed;         /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
+    bool changed;         /* on some rank, while it opened the file: all ranks open it again; the same on all ranks */
     int differs;          /* below 0: this rank's arguments are not rank 0's */
 } try;
 
@@ -123,7 +123,7 @@ static void attach_delegates(try *t)
     mpiox_past_mpi_note_opened(t->handle);
 }
 
-/* Set up the sum of the statistics, on all ranks or on none: without it the file has none. */
+/* Set up the sum of the statistics, on all ranks or on none. Without the sum, the file has no statistics. */
 static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_opened)
 {
     if (mpiox_handle_is_managed(handle)) { /* on all ranks */
@@ -142,8 +142,8 @@ static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_open
 
 static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
 
-/* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. False: it is
- * something else than rank 0 has seen. */
+/* After PMPI_File_open, also if it has failed on this rank: if every rank opened the file, this library opens it, too.
+ * False: the file is not the one that rank 0 found. */
 static bool attach(try *t)
 {
     mpiox_opening *o = &t->opening;
@@ -172,7 +172,8 @@ static bool attach(try *t)
     return !t->changed;
 }
 
-/* In a run that is recorded: what ranks wait here would seem to be the MPI library's own time. */
+/* In a run that is recorded, the ranks wait here for each other. Else they would wait inside the MPI library, and the
+ * recording would count that time as the library's own. */
 static void meet(MPI_Comm comm, bool recorded)
 {
     MPI_Request request;
@@ -183,8 +184,8 @@ static void meet(MPI_Comm comm, bool recorded)
         mpiox_topology_finish(PMPI_Ibarrier(comm, &request), &request);
 }
 
-/* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
- * have to agree on. The file has an entry so that what happens to it is counted. */
+/* Some ranks lack the library: the MPI library opens the file alone, with the program's own hints, and the ranks need
+ * not agree on anything. The file has a handle so that this library counts its accesses. */
 static int open_without_library(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
                                 const mpiox_preload_check *preload)
 {
@@ -204,18 +205,19 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
     return result;
 }
 
-/* Open MPI (4.1, 5.0) deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. A file
- * that rank 0 has made was made exclusively. */
+/* Open MPI (4.1, 5.0) deletes a file that MPI_MODE_EXCL has just refused, if the program wants it deleted on close. A
+ * file that rank 0 has created was created exclusively. */
 static int amode_for_library(int amode, const mpiox_decision *decision)
 {
-    if (decision->container) /* the index is nothing that it should write or remove */
+    if (decision->container) /* the MPI library must not write or remove the index */
         return MPI_MODE_RDONLY | (amode & MPI_MODE_UNIQUE_OPEN);
     if (decision->is_there)
         amode &= ~MPI_MODE_DELETE_ON_CLOSE;
     return decision->made ? amode & ~MPI_MODE_EXCL : amode;
 }
 
-/* OMPIO may have opened it on some ranks only: the others would not come to its close. It stays open there. */
+/* OMPIO may have opened the file on some ranks only. Then it stays open there: its close is collective, and the other
+ * ranks would not arrive. */
 static void close_opened(MPI_Comm comm, MPI_File *fh)
 {
     if (all_true(comm, *fh != MPI_FILE_NULL))
@@ -235,7 +237,7 @@ static int refuse(try *t, const mpiox_error *error)
     return result;
 }
 
-/* Where it is open, it stays so, or was closed. */
+/* Return the error. The file stays open on this rank, or was closed before. */
 static int refuse_found(const char *filename, mpiox_error error, MPI_File *fh)
 {
     error.rank = 0;
@@ -243,8 +245,8 @@ static int refuse_found(const char *filename, mpiox_error error, MPI_File *fh)
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
-/* The file is open, but delegates cannot write their bytes of it, or it has no name of its own. If only some ranks have
- * it, it stays open there. Collective. */
+/* The file is open, but delegates cannot write their bytes, or the file could not get its own name. Close it; if only
+ * some ranks have opened it, it stays open there. Collective. */
 static int refuse_opened(MPI_Comm comm, const char *filename, bool kept, const mpiox_error *error, MPI_File *fh)
 {
     if (!all_true(comm, *fh != MPI_FILE_NULL))
@@ -256,8 +258,8 @@ static int refuse_opened(MPI_Comm comm, const char *filename, bool kept, const m
     return refuse_found(filename, *error, fh);
 }
 
-/* Made, and not there for some rank that came later: its folder was renamed. It stays open here, since the others would
- * not come to its close. */
+/* Rank 0 created the file, and a rank that opened it later did not find it: its folder was renamed. The file stays open
+ * on this rank, since its close is collective and the other ranks would not arrive. */
 static int refuse_partly(mpiox_handle *handle, const char *filename, MPI_File *fh)
 {
     mpiox_error error;
@@ -276,7 +278,7 @@ static int let_go(try *t)
     return MPI_SUCCESS;
 }
 
-/* May the MPI library open it? The same on all ranks. Collective. */
+/* May the MPI library open the file? The same on all ranks. Collective. */
 static bool may_open(try *t, mpiox_error *error)
 {
     *t->fh = MPI_FILE_NULL;

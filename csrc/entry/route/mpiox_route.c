@@ -13,14 +13,14 @@ static bool through_delegates(const mpiox_route *route)
     return route->forwarded && !route->file->atomic;
 }
 
-/* After a write that has not gone through the delegates. */
+/* A write has not gone through the delegates: pages that they have may be old. */
 static void bypass(const mpiox_route *route, const mpiox_request *request)
 {
     if (route->forwarded && request->write)
         mpiox_forwarded_bypass(route->forwarded);
 }
 
-/* A container with bytes missing in its parts does not become `whole`. */
+/* Note a failed write: a container whose parts lack bytes does not become `whole`. */
 static int noted(const mpiox_route *route, const mpiox_request *request, int code)
 {
     if (request->write && code == MPIOX_E_IO)
@@ -30,7 +30,7 @@ static int noted(const mpiox_route *route, const mpiox_request *request, int cod
 
 /* ---- one rank's access ------------------------------------------------------------------------------------------- */
 
-/* The memory is the host's. */
+/* Access memory of the host. */
 static inline __attribute__((always_inline)) int access_host(const mpiox_route *route, const mpiox_request *request,
                                                              mpiox_outcome *outcome)
 {
@@ -50,7 +50,7 @@ static int access_part(void *route, const mpiox_request *part, int64_t *done, mp
     return code;
 }
 
-/* An access that has failed, once more if its memory is a GPU's. */
+/* If an access has failed because its memory is a GPU's, access it once more. */
 static __attribute__((noinline)) int access_again(const mpiox_route *route, const mpiox_request *request,
                                                   mpiox_outcome *outcome)
 {
@@ -65,7 +65,8 @@ static __attribute__((noinline)) int access_again(const mpiox_route *route, cons
     return code;
 }
 
-/* Nobody asks beforehand whose memory it is: for one request of the file system that would take as long as it does. */
+/* An access does not query beforehand whether its memory is a GPU's: the query would take as long as one request to
+ * the file system. */
 static int access_any(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     const int code = access_host(route, request, outcome);
@@ -80,7 +81,7 @@ int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, m
 
 /* ---- collectives ------------------------------------------------------------------------------------------------- */
 
-/* This rank's part of a collective has gone through the delegates. */
+/* Count this rank's part of a collective that has gone through the delegates. */
 static void account(const mpiox_route *route, const mpiox_request *request, const mpiox_outcome *outcome,
                     const char *why)
 {
@@ -105,7 +106,7 @@ static bool is_cached(const mpiox_route *route)
     return through_delegates(route) && route->file->hints.collective == MPIOX_COLLECTIVE_CACHED;
 }
 
-/* The same on all ranks: may each begin without knowing that the others have come? */
+/* May each rank begin before the others have arrived? The same on all ranks. */
 static bool begins_alone(const mpiox_route *route)
 {
     return is_cached(route) && route->all_ours && route->file->hints.collective_only;
@@ -122,8 +123,8 @@ void mpiox_route_wait(const mpiox_route *route)
         mpiox_topology_wait_steps(route->file->topology);
 }
 
-/* Every rank accesses its own part through the delegates. Its bytes must be there before the next collective of another
- * rank: the write is not collected. */
+/* Every rank accesses its own part through the delegates. The bytes must have arrived at the delegates before another
+ * rank begins the next collective: the write is not collected. */
 static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_topology *topology = route->file->topology;
@@ -134,7 +135,7 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
         *outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
     if (request->write)
         mpiox_forwarded_drain(route->forwarded, &outcome->error);
-    if (is_cached(route) && outcome->error.code == MPIOX_E_UNSUPPORTED) /* which all ranks would have to know of */
+    if (is_cached(route) && outcome->error.code == MPIOX_E_UNSUPPORTED) /* all ranks would have to get that code */
         outcome->error.code = MPIOX_E_NOMEM;
     if (ends_alone(route)) {
         if (outcome->error.code != MPIOX_OK)

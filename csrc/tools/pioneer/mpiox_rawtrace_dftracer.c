@@ -7,22 +7,22 @@
 
 #include "mpiox_error.h"
 
-/* Phases as later versions write them. */
+/* Phases, as numbers of later versions. */
 enum { PHASE_COMPLETE = 1, PHASE_COUNTER = 2, PHASE_AGGREGATED = 3, PHASE_METADATA = 4 };
 
 typedef mpiox_rawtrace_span span;
 
-/* Members of args that are remembered: a call has fewer. */
+/* The most members of args that an event stores: a call has fewer. */
 enum { MAX_MEMBERS = 24 };
 
 typedef struct member {
     span key, value;
 } member;
 
-/* The members of an event; those that are not there are empty. */
+/* The members of an event; a member that the event lacks is empty. */
 typedef struct event {
     span name, category, pid, tid, start, duration, phase, args;
-    int count; /* of members of args, which are read as the event is; -1: they are too many, or broken */
+    int count; /* of `members`, the members of args; -1: args has too many, or is damaged */
     member members[MAX_MEMBERS];
 } event;
 
@@ -39,14 +39,14 @@ static bool is(span text, const char *what)
     return (size_t)(text.end - text.start) == length && memcmp(text.start, what, length) == 0;
 }
 
-/* The same in any case of letters. */
+/* Compare without regard to upper and lower case. */
 static bool is_word(span text, const char *what)
 {
     const size_t length = strlen(what);
     return (size_t)(text.end - text.start) == length && strncasecmp(text.start, what, length) == 0;
 }
 
-/* Without the quotes of a string. */
+/* The contents of a string without its quotes. */
 static span bare(span text)
 {
     if (text.end - text.start >= 2 && *text.start == '"' && text.end[-1] == '"')
@@ -59,7 +59,7 @@ static bool is_string(span text)
     return text.start < text.end && *text.start == '"';
 }
 
-/* Behind a number or a word. */
+/* The place behind a number or a word. */
 static const char *skip_scalar(const char *p, const char *end)
 {
     static const bool stops[256] = {[','] = true, ['}'] = true, [']'] = true, [' '] = true};
@@ -69,7 +69,7 @@ static const char *skip_scalar(const char *p, const char *end)
     return p;
 }
 
-/* Behind the JSON value at p, or NULL. */
+/* The place behind the JSON value at p, or NULL. */
 static const char *skip_value(const char *p, const char *end)
 {
     int depth = 0;
@@ -128,7 +128,7 @@ static int next_key(const char **p, const char *end, span *key)
     return 1;
 }
 
-/* The same with its value, behind which *p is then. */
+/* Find the next key and its value; *p is then the place behind the value. */
 static int next_member(const char **p, const char *end, span *key, span *value)
 {
     const int more = next_key(p, end, key);
@@ -143,7 +143,7 @@ static int next_member(const char **p, const char *end, span *key, span *value)
     return 1;
 }
 
-/* Where a member of an event belongs; NULL: it is not needed. */
+/* The field for a member of an event; NULL: the reader does not need the member. */
 static span *member_of(event *event, span key)
 {
     switch (key.end - key.start) {
@@ -162,7 +162,7 @@ static span *member_of(event *event, span key)
     }
 }
 
-/* Read the members of args at p. Returns the place behind them, NULL: they have to be read as a value. */
+/* Read the members of args at p. Returns the place behind args; NULL: the caller has to read args as a value. */
 static const char *parse_args(const char *p, const char *end, event *event)
 {
     int more = 1;
@@ -361,7 +361,7 @@ static void put_key(mpiox_rawtrace_calls *calls, span key)
         mpiox_rawtrace_json_key(&calls->extra, key.start, key.end - key.start);
 }
 
-/* A key of extra. */
+/* Store a member as a key of extra. */
 static void keep_member(mpiox_rawtrace_calls *calls, span key, span value, bool is_number)
 {
     char name[64];
@@ -378,12 +378,12 @@ static void keep_member(mpiox_rawtrace_calls *calls, span key, span value, bool 
     mpiox_rawtrace_json_string(&calls->extra, calls->text.bytes, calls->text.used);
 }
 
-/* MPIOX_E_ARG: a column of numbers has something else. What is null is not known. */
+/* Set the row's field from a member of args. A value null leaves it unknown. MPIOX_E_ARG: the value is no number. */
 static int set_member(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row,
                       enum member_kind kind, span key, span value)
 {
     int64_t number = 0;
-    const span text = kind == MEMBER_OTHER ? value : bare(value); /* 2023 quotes what is no int in C */
+    const span text = kind == MEMBER_OTHER ? value : bare(value); /* 2023: large numbers have quotes */
     const bool is_number = integer(text, &number);
 
     if (kind < MEMBER_RESULT) {
@@ -426,7 +426,7 @@ static int set_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls,
     return MPIOX_OK;
 }
 
-/* A second name by its hash, or the hash as it is where no table has it. */
+/* Store a second name by its hash, or the hash itself if no table has it. */
 static int set_other_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                           span key, span value)
 {

@@ -1,8 +1,9 @@
 /*
  * mpiox_trace_core.c - see mpiox_trace_core.h.
  *
- * Algorithm. A record is made on the stack of the call, and written under the lock. A file or operation that it names
- *            for the first time is defined in the trace file before it. A recording has counters instead.
+ * Algorithm. Each call makes its record on its stack, and writes the record under the lock. If the record names a file
+ *            or operation for the first time, the trace file gets the definition before the record. A recording has
+ *            counters instead.
  */
 #include "mpiox_trace_core.h"
 
@@ -29,19 +30,19 @@ enum { LIBRARIES = 2 };
 atomic_bool mpiox_trace_running;
 
 static atomic_int threads;
-static atomic_int defined[MPIOX_TRACEFILE_OPERATIONS]; /* in the trace file of that generation */
+static atomic_int defined[MPIOX_TRACEFILE_OPERATIONS]; /* by generation of the trace file */
 static const char *event_names[MPIOX_TRACEFILE_OPERATIONS];
 static int n_events;
-/* Calls on files of the system, and a number that changes when they are counted anew. */
+/* Counters of calls on files of the system, and the number of this count, which changes when it begins again. */
 static mpiox_tracefile_left_out left_out;
 static int32_t counting = 1;
 static bool unreported;
 
-/* ---- what the tracer stands in front of -------------------------------------------------------------------------- */
+/* ---- the functions that the tracer wraps ------------------------------------------------------------------------- */
 
-/* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. libmpiio_ext.so is not
- * among these: where it is under a program it is in the global scope, and where a tool has opened it for its other
- * functions (a replay, which has to meet the MPI library alone), it is not under it. */
+/* A Python program opens its MPI library for itself alone, so that RTLD_NEXT does not find the library. The list lacks
+ * libmpiio_ext.so. If that library is under the program, RTLD_NEXT finds it. If a tool has opened it for its other
+ * functions (a replay, which must call the MPI library alone), the tracer must not call it. */
 static void *find_in_libraries(const char *name)
 {
     static const char *const libraries[LIBRARIES] = {"libmpi.so.40", "libmpi.so.12"};

@@ -1,15 +1,17 @@
 """The scheduler's facts, applied to the jobs that have announced themselves.
 
-Problem.    A job that has ended keeps its I/O nodes for a lease; one that has begun has none until its first file, and
-            then all others are moved; older libraries do not say on how many nodes they run.
-Algorithm.  Announcements carry the scheduler's job ID. Those of a job that has ended, or waits again, count no more, at
-            once. A running job that has not announced itself is counted for `reserve_s` from when it was first seen,
-            with the scheduler's number of nodes and processes, as "slurm-ID"; its own announcement replaces this.
-Guarantees. The scheduler only adds: without what it says, or when it is old, leases decide as ever. Nothing that it
-            says keeps a silent job alive, and only a state that it gives ends a job's claim: one that its lists do not
-            name goes on for as long as it touches its announcement. A state that is not known changes nothing, and is
-            reported once. The folder is
-            read when it has changed, and every few seconds.
+Problem.    A job that has ended owns its I/O nodes until the end of a lease. A job that has begun has no I/O nodes
+            until it opens its first file, and then the arbiter moves all other jobs. Older libraries do not announce on
+            how many nodes they run.
+Algorithm.  Announcements contain the scheduler's job ID. If that job has ended, or waits again, its announcements count
+            no more, at once. A running job without an announcement counts as "slurm-ID", with the scheduler's numbers
+            of nodes and processes, for `reserve_s` after the arbiter has first read of it. Its own announcement
+            replaces that entry.
+Guarantees. The scheduler's facts only add to the leases: without them, or if they are old, the leases decide alone. No
+            fact extends the claim of a job that does not touch its announcement. Only a state that the scheduler
+            reports ends a claim; a job that is missing in the scheduler's lists counts while it touches its
+            announcement. The arbiter reports an unknown state once, and changes nothing for it. The arbiter reads the
+            folder when it has changed, and every few seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from mpiio_ext.delegates.arbiter.announcements import Announcement
 from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
-#: The time of a folder may be coarser than two changes are apart.
+#: Within this time, two changes may have the same modification time: the folder is read again.
 _AGAIN_S = 2.0
 _MOST_REPORTED = 1024
 
@@ -33,8 +35,8 @@ class Scheduler:
 
     Parameters
     ----------
-    folder : the arbiter's
-    report : receives lines for people
+    folder : of the arbiter
+    report : prints a line for people
     """
 
     def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
@@ -70,13 +72,13 @@ class Scheduler:
             self._report(line)
 
     def apply(self, announced: Sequence[Announcement], reserve_s: float, io_nodes: int) -> list[Announcement]:
-        """Return the jobs that count, those that have announced themselves first.
+        """Return the jobs that count: first the jobs that have announced themselves.
 
         Parameters
         ----------
-        announced : jobs that live
-        reserve_s : how long a job that has not announced itself is counted; 0 = not at all
-        io_nodes : in the pool
+        announced : announcements of jobs whose lease has not ended
+        reserve_s : how long a job that has not announced itself counts; 0 = not at all
+        io_nodes : number of I/O nodes in the pool
 
         Raises
         ------
@@ -115,7 +117,7 @@ class Scheduler:
 
 
 def _reserved(job: SlurmJob, io_nodes: int) -> Announcement:
-    """Return the expected announcement of a job, as far as the scheduler knows it."""
+    """Return the announcement to expect of a job, from the scheduler's facts."""
     return Announcement(
         job=f"slurm-{job.id}",
         host="-",

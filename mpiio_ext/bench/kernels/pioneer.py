@@ -1,14 +1,15 @@
-"""A workload path of PIONEER: the I/O of a program that was traced, carried out by any number of ranks.
+"""A workload path of PIONEER: any number of ranks carry out the I/O of a traced program.
 
 Source: He, Du, Narasimhamurthy, "PIONEER: A Solution To Parallel I/O Workload Characterization And Generation". The
-path is a file of ``mpiio-ext pioneer path`` (`mpiio_ext.pioneer.path.WorkloadPath`); it is named with the kernel,
-``--kernel pioneer:FILE``.
+command ``mpiio-ext pioneer path`` writes the path as a file (`mpiio_ext.pioneer.path.WorkloadPath`). The user names
+the file with the kernel: ``--kernel pioneer:FILE``.
 
-The one phase is what `mpiio_ext.pioneer.engine` does with the path: MPI-IO, POSIX and stdio calls in the path's order,
-with its slack times multiplied by `time_scale`, views and nonblocking calls included. What is done to names rather
-than to open files (making and listing folders, renaming) is left out, so that no method finds what another has left.
-Every rank's plan says which bytes of which file it writes; those are compared between the methods. Bytes that no rank
-writes, which MPI leaves undefined, are not, nor are those that two ranks write with different values.
+In the one phase, `mpiio_ext.pioneer.engine` carries out the path: MPI-IO, POSIX and stdio calls in the path's order,
+including views and nonblocking calls. `time_scale` multiplies the slack times. The engine leaves out calls on names
+(creating and listing folders, renaming), so that no method finds files that another method has left.
+Each rank's plan has the bytes that the rank writes into each file. The bench compares these bytes between the methods.
+It does not compare bytes that no rank writes, since MPI leaves them undefined, nor bytes to which two ranks write
+different values.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ PATTERN = 251
 
 
 def file_name(name: str) -> str:
-    """Return the name that a file of a path has in the bench's folder, where all files lie side by side."""
+    """Return the name of a path's file in the bench's folder, where all files lie side by side."""
     plain = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
     return f"{plain[-_LONGEST_NAME:]}-{zlib.crc32(name.encode()):08x}"
 
 
 class _Flat:
-    """Places of files, as `mpiio_ext.pioneer.engine.Places`: each has one name in one folder."""
+    """Places of files, as `mpiio_ext.pioneer.engine.Places`: each file has one name in one folder."""
 
     def __init__(self, folder: Path, ending: str) -> None:
         self._folder, self._ending = folder, ending
@@ -77,7 +78,7 @@ def _plan_of(name: str, rank: int, ranks: int, folder: Path, ending: str) -> Pla
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """Which rows of a plan move data, and in which direction."""
+    """Rows of a plan that read data, and rows that write data."""
 
     reads: NDArray[np.bool_]
     writes: NDArray[np.bool_]
@@ -116,7 +117,7 @@ def _pieces(plan: Plan, row: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _values_of(plan: Plan, file: str, size: int) -> Bytes | None:
-    """Return the bytes of a rank in a file, 0 if it writes nothing; None if the path does not have it."""
+    """Return the bytes that a rank writes into a file, 0 elsewhere; None if the path lacks the offset of a write."""
     values = np.zeros(size, np.uint8)
     mine = [number for number, path in enumerate(plan.paths) if Path(path).name == file]
     for row in np.flatnonzero(_moved_of(plan).writes & np.isin(plan.file, mine)):
@@ -129,9 +130,9 @@ def _values_of(plan: Plan, file: str, size: int) -> Bytes | None:
 
 @functools.lru_cache(maxsize=64)
 def _written_of(name: str, ranks: int, file: str, size: int) -> Mask | None:
-    """Return which bytes of a file are the same in whatever order the ranks write; None if the path does not have it.
+    """Return a mask of the bytes that are the same in any order of the writes; None if the path lacks an offset.
 
-    Those that some rank writes, but for those that several write with different values.
+    The mask has the bytes that a rank writes, without those to which several ranks write different values.
     """
     whole, undecided = np.zeros(size, np.uint8), np.zeros(size, bool)
     for rank in range(ranks):
