@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
+/* Greatest common divisor, >= 0; with 0 the result is the other number. */
 static inline int64_t mpiox_common_divisor(int64_t a, int64_t b)
 {
     while (b) {

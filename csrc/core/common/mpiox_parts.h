@@ -5,10 +5,10 @@
  *    ...
  *    mpiox_parts_on(before);
  *
- * Problem.   A rank that waits for others also serves their requests and receives their messages, so that a clock
- *            around the wait would count this time twice.
- * Algorithm. A thread is in one part at any time. When the part changes the clock is read, and the time since the last
- *            change goes to the part before. The tracer of PIONEER, if it is in the process, records waits and
+ * Problem.   A rank that waits for others also serves their requests and receives their messages. A clock around the
+ *            wait would count that time twice.
+ * Algorithm. A thread is in one part at any time. When the part changes, the thread reads the clock, and adds the time
+ *            since the last change to the old part. If the tracer of PIONEER is in the process, it records waits and
  *            messages.
  * Guarantee. Parts do not overlap, and add up to the time between the first change and the last one.
  */
@@ -22,8 +22,8 @@ typedef enum mpiox_part {
     MPIOX_PART_PLANNING,
     MPIOX_PART_COPYING,
     MPIOX_PART_STORAGE,  /* requests to the file system */
-    MPIOX_PART_WAITING,  /* until other ranks of the node have come, or all nodes agree */
-    MPIOX_PART_MESSAGES, /* sending to other nodes, receiving, and until these messages have come */
+    MPIOX_PART_WAITING,  /* until other ranks of the node have arrived, or all nodes agree */
+    MPIOX_PART_MESSAGES, /* sending to other nodes, receiving, and waiting for these messages */
     MPIOX_PARTS
 } mpiox_part;
 
@@ -31,7 +31,7 @@ typedef struct mpiox_parts {
     double seconds[MPIOX_PARTS];
 } mpiox_parts;
 
-/* From now on the calling thread is in this part. Returns the one before, for the caller to set again. */
+/* From now on the calling thread is in this part. Returns its old part, which the caller sets again later. */
 mpiox_part mpiox_parts_on(mpiox_part part);
 /* The calling thread's time in each part until its last change. */
 const mpiox_parts *mpiox_parts_so_far(void);

@@ -2,7 +2,7 @@
 #ifndef MPIOX_SCHEDULER_H
 #define MPIOX_SCHEDULER_H
 
-/* NULL: none, or not known. The environment's text. */
+/* The text in the environment; NULL: there is no batch system, or its ID is not known. */
 const char *mpiox_scheduler_job(void);
 
 #endif

@@ -32,7 +32,7 @@ static inline const char *mpiox_testing_variable(const char *name)
     return mpiox_text_variable(name);
 }
 
-/* This process is that delegate ("owner"), or its supervisor ("heir"). */
+/* This process is that delegate (as: "owner"), or the delegate's supervisor (as: "heir"). */
 static inline void mpiox_testing_serve(int delegate, const char *as)
 {
     const char *death = mpiox_testing_variable("MPIOX_DEATH");

@@ -24,7 +24,7 @@
 
 #include "mpiox_error.h"
 
-/* Limits of a geometry: sums of two offsets never overflow, and a typing error cannot ask for terabytes of plan. */
+/* Limits of a geometry: sums of two offsets never overflow, and a typing error cannot request terabytes of plan. */
 #define MPIOX_PARTITION_MAX_OFFSET (INT64_C(1) << 62)  /* largest end and largest stripe_size, bytes */
 #define MPIOX_PARTITION_MAX_PARTIES (INT32_C(1) << 24) /* largest servers and largest aggregators */
 
@@ -64,15 +64,15 @@ typedef struct mpiox_extent {
 /* A method: one C file, one line in mpiox_partition_registry.c (see mpiox_plan_build.h for what plan() may use).
  * adjust(): how many of the aggregators it uses, whatever the region; NULL = all of them.
  * plan(): pure; adds the sets of every aggregator's domain (region not empty); 0 or MPIOX_E_NOMEM.
- * owner(): the aggregator whose domain holds the byte at `offset`, start <= offset < end; must agree with plan(). */
+ * owner(): the aggregator whose domain contains the byte at `offset`, start <= offset < end; must agree with plan(). */
 struct mpiox_partition_method {
     const char *name;        /* as in the hint mpiox_partition */
     const char *description; /* one line, for --help and docs */
     int32_t (*adjust)(const mpiox_geometry *geometry);
     int (*plan)(const mpiox_geometry *geometry, mpiox_plan *plan);
     int32_t (*owner)(const mpiox_plan *plan, int64_t offset);
-    /* Does it make no difference to the file's servers which aggregator has which domain, and do domains lie in
-     * different places? NULL: it does. */
+    /* True: every assignment of the domains to the aggregators costs the file's servers the same, and the domains do
+     * not share places. NULL: false. */
     bool (*any_owner)(const mpiox_plan *plan);
 };
 
@@ -89,8 +89,8 @@ void mpiox_plan_free(mpiox_plan *plan); /* NULL-safe */
 /* Windows: aggregator a's domain is processed in rounds of at most window_bytes. Cuts never depend on the clipping:
  * a contiguous set (count == 1) is cut at file offsets that are multiples of window_bytes; a strided set takes
  * max(1, window_bytes / stripe_size) whole stripes a window, and stripes larger than window_bytes are cut at multiples
- * of window_bytes counted from the start of the stripe. No window holds stripes of two sets. Empty (clipped away)
- * windows are not numbered. Windows follow the order of the sets and ascend inside a set. O(1) look-up per set, or
+ * of window_bytes counted from the start of the stripe. No window contains stripes of two sets. Windows that the region
+ * clips away have no number. Windows follow the order of the sets and ascend inside a set. O(1) look-up per set, or
  * O(log sets) once prepared. window_bytes: 1 .. MPIOX_PARTITION_MAX_OFFSET. Negative results are MPIOX_E_*. */
 int64_t mpiox_plan_windows(const mpiox_plan *plan, int aggregator, int64_t window_bytes); /* number of windows */
 /* Extents of window `index`, clipped to the region, ascending, neighbours merged; returns their number (0 if there are
@@ -108,11 +108,10 @@ int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t w
  * or MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */
 int mpiox_plan_prepare(mpiox_plan *plan, int64_t window_bytes);
 
-/* All sets of all domains in one array, aggregator by aggregator: a domain's sets begin behind those of the aggregators
- * before it. Returns their number; the plan owns them. O(1). */
+/* All sets of all domains in one array, aggregator by aggregator. Returns their number; the plan owns them. O(1). */
 int64_t mpiox_plan_flat(const mpiox_plan *plan, const mpiox_stripe_set **sets);
-/* For each of geometry.aggregators: bytes of the domain, clipped to the region, and the number of different servers
- * that they lie on. 0 or MPIOX_E_NOMEM. */
+/* For each of geometry.aggregators: the bytes of its domain, clipped to the region, and the number of different servers
+ * that store them. 0 or MPIOX_E_NOMEM. */
 int mpiox_plan_totals(const mpiox_plan *plan, int64_t *bytes, int32_t *servers);
 
 /* Owner of the byte at `offset` (inside the region), or -1 outside. O(1) arithmetic; O(log aggregators) for aligned. */

@@ -1,6 +1,6 @@
 /*
  * mpiox_partition_methods.h - the methods, one per C file. A new method adds one line here. Private to
- * csrc/core/domains, and to csrc/mpiio/auto_select, whose rules name methods: others go by the registry.
+ * csrc/core/domains, and to csrc/mpiio/auto_select, whose rules name methods: other folders use the registry.
  */
 #ifndef MPIOX_PARTITION_METHODS_H
 #define MPIOX_PARTITION_METHODS_H

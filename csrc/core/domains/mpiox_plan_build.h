@@ -14,10 +14,10 @@
 struct mpiox_plan_store {
     mpiox_stripe_set *sets;
     int64_t n_sets, capacity;
-    bool overrun;           /* more sets were added than reserved: a bug of the method */
+    bool overrun;           /* the method has added more sets than it reserved: a bug of the method */
     int64_t max_count;      /* largest count of any set, >= 1 */
     int64_t strided_length; /* shortest piece of the sets with count > 1, or 0 when there is none */
-    int64_t window_bytes;   /* for which window_base holds, or 0 */
+    int64_t window_bytes;   /* the windows that window_base counts, or 0 */
     int64_t *window_base;   /* by set: number of windows in the earlier sets of the same domain */
 };
 
@@ -28,7 +28,7 @@ int mpiox_plan_reserve(mpiox_plan *plan, int64_t n_sets);
 void mpiox_plan_add(mpiox_plan *plan, int32_t aggregator, int64_t offset, int64_t length, int64_t stride,
                     int64_t count);
 
-/* The stripes s of [first, last] with s mod modulus == residue, as one set (nothing when there is none). */
+/* Add the stripes s of [first, last] with s mod modulus == residue, as one set (nothing if no stripe is one). */
 void mpiox_plan_add_cyclic(mpiox_plan *plan, int32_t aggregator, int64_t first, int64_t last, int64_t modulus,
                            int64_t residue);
 
@@ -43,7 +43,7 @@ static inline int64_t mpiox_plan_last_stripe(const mpiox_geometry *geometry)
     return (geometry->end - 1) / geometry->stripe_size;
 }
 
-/* n things in `parts` consecutive parts, sizes differing by one at most, the larger ones first: start of part i. */
+/* Start of part i of n things in `parts` consecutive parts; sizes differ by one at most, the larger parts first. */
 static inline int64_t mpiox_plan_part_start(int64_t n, int64_t parts, int64_t i)
 {
     assert(n >= 0 && i >= 0 && i <= parts);
@@ -51,7 +51,7 @@ static inline int64_t mpiox_plan_part_start(int64_t n, int64_t parts, int64_t i)
     return n / parts * i + (i < remainder ? i : remainder);
 }
 
-/* ... and the part that holds thing k, 0 <= k < n. */
+/* The part that has thing k, 0 <= k < n, of the same parts. */
 static inline int64_t mpiox_plan_part_of(int64_t n, int64_t parts, int64_t k)
 {
     assert(k >= 0 && k < n);
@@ -60,7 +60,7 @@ static inline int64_t mpiox_plan_part_of(int64_t n, int64_t parts, int64_t k)
     return k < large ? k / (quotient + 1) : remainder + (k - large) / quotient;
 }
 
-/* any_owner() of methods of which every domain is one part of the region. */
+/* any_owner() of methods whose domains are one part of the region each. */
 static inline bool mpiox_plan_any_owner(const mpiox_plan *plan)
 {
     (void)plan;
