@@ -6,9 +6,9 @@
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
  *            steps (it makes MPI progress and does useful work). A waker uses mpiox_futex_set() or mpiox_futex_add().
  * Limit.     A lost peer (a cut link, a process that hangs or has died) never wakes a waiter. So a thread can have two
- *            limits on a single wait: after the first the waiter reports the wait, after the second it calls a function
- *            of the caller. Another function checks each half second whether the peers live. Only time in which this
- *            process polls counts: a process that a scheduler or debugger has stopped has not waited.
+ *            limits on a single wait: one after which the waiter reports the wait, and one after which it calls a
+ *            function of the caller. Another function checks each half second whether the peers live. Only time in
+ *            which this process polls counts: a process that a scheduler or debugger has stopped has not waited.
  * Promise.   No lost wake-up (the futex compares the word); no sleep is longer than 1 ms without running the callback.
  * Source.    U. Drepper, "Futexes are tricky", 2011, section 4; futex(2).
  */

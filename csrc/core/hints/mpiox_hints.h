@@ -5,9 +5,9 @@
  * Sources, weakest first. Built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them). The site's settings
  * for the MPI libraries (/etc/romio-hints, the parameters of the Open MPI installation). Site file (MPIOX_SITE_FILE,
  * default /etc/mpiio_ext.conf). Then the user's parameters of Open MPI, ROMIO_HINTS, the program's MPI_Info,
- * MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE, MPIOX_HINTS. The sources of another library are on the same side of MPI_Info as
- * in that library. Unknown names and bad values are ignored, as MPI requires, AND reported once per process with the
- * nearest valid name.
+ * MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE, MPIOX_HINTS. A source of another library is as strong, compared with MPI_Info,
+ * as in that library. The library ignores unknown names and bad values, as MPI requires, AND reports each once per
+ * process with the nearest valid name.
  *
  * romio_cb_write / romio_cb_read = disable mean the same as in ROMIO: collectives of that direction are carried out as
  * independent accesses, without exchange.
@@ -53,7 +53,7 @@ typedef enum mpiox_collective_way { /* of a file whose accesses go through deleg
                                     MPIOX_COLLECTIVE_CACHED
 } mpiox_collective_way;
 
-/* Files of several nodes whose caches nothing keeps coherent. */
+/* How several nodes see a file whose caches no protocol makes coherent. */
 typedef enum mpiox_coherence {
     MPIOX_COHERENCE_AUTO = 0,
     MPIOX_COHERENCE_REFRESH,
@@ -99,14 +99,14 @@ typedef struct mpiox_hints {
     char partition[24];              /* mpiox_partition: auto or a method's name */
     mpiox_switch stripe_size_io;     /* mpiox_stripe_size_io: one stripe per file-system request at most */
     mpiox_exchange_mode exchange;    /* mpiox_exchange: auto, two_phase, direct (no exchange) */
-    mpiox_collective_way collective; /* mpiox_collective: which way collectives take where there are delegates */
+    mpiox_collective_way collective; /* mpiox_collective: the way of collectives if the file has delegates */
     mpiox_coherence coherence;       /* mpiox_coherence: auto, refresh (bring caches into line), native */
     mpiox_io_rank io_rank;           /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
     int32_t buffers;                 /* mpiox_buffers: collective buffers per aggregator, 2.. */
     int32_t ranks_per_node;          /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
     int32_t wait_limit;              /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
     bool synchronous;                /* mpiox_synchronous: ranks meet in each collective */
-    bool coverage_map;               /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
+    bool coverage_map;               /* mpiox_coverage_map: always mark written bytes, prove nothing (tests) */
     mpiox_stats_level stats;         /* mpiox_stats: the report at close (MPIOX_STATS sets the default) */
     mpiox_backend storage;           /* mpiox_storage: how requests reach the file system */
     int32_t io_uring_depth;          /* mpiox_io_uring_depth: requests in flight at most, 1.. */
@@ -120,35 +120,35 @@ typedef struct mpiox_hints {
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
     int64_t striping_unit;                          /* bytes; 0 = as the file system reports */
     int32_t striping_factor;                        /* 0 = as the file system reports, -1 = new files: over all */
-    int32_t start_iodevice;                         /* of a file that is made; -1 = any */
+    int32_t start_iodevice;                         /* of a file that is created; -1 = any */
     char delegates[32];                             /* mpiox_delegates: "0" off, "2", "25%", "per_node=1" */
-    mpiox_delegate_start delegate_mode;             /* mpiox_delegate_mode: how they are started */
+    mpiox_delegate_start delegate_mode;             /* mpiox_delegate_mode: how the job starts them */
     mpiox_delegate_level delegate_ack;              /* mpiox_delegate_ack: where bytes are when a write returns */
     int64_t delegate_cache;       /* mpiox_delegate_cache: bytes of memory of each delegate, all in all */
-    char delegate_cache_dir[256]; /* mpiox_delegate_cache_dir: folders for it, on disks; "" = in memory */
+    char delegate_cache_dir[256]; /* mpiox_delegate_cache_dir: folders of the cache, on disks; "" = in memory */
     int64_t delegate_page;        /* mpiox_delegate_page: bytes; 0 = the stripe size, in bounds */
     int32_t delegate_threads;     /* mpiox_delegate_threads: I/O threads of each delegate */
     int32_t delegate_prefetch;    /* mpiox_delegate_prefetch: pages read ahead at most; 0 = off */
-    /* mpiox_delegate_bypass: least length of a run whose whole pages go straight to the file; 0 = never */
+    /* mpiox_delegate_bypass: least length of a run whose whole pages go directly to the file; 0 = never */
     int64_t delegate_bypass;
     int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
-    int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */
-    /* mpiox_delegate_report: seconds that a rank waits for one before it prints a line; 0: never */
+    int32_t delegate_timeout;      /* mpiox_delegate_timeout: limit of one step of their start, seconds */
+    /* mpiox_delegate_report: after so many seconds a rank that waits for a delegate prints a line; 0: never */
     int32_t delegate_report;
-    mpiox_delegate_order delegate_scheduler; /* mpiox_delegate_scheduler: which request is served next */
+    mpiox_delegate_order delegate_scheduler; /* mpiox_delegate_scheduler: how a delegate chooses its next request */
     int64_t delegate_quantum;                /* mpiox_delegate_quantum: bytes of a turn of a file or flow */
     int32_t delegate_time_slice;             /* mpiox_delegate_time_slice: microseconds */
     int32_t delegate_patience;   /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
     int32_t delegate_weight;     /* mpiox_delegate_weight: of this file's requests */
-    mpiox_close_when close;      /* mpiox_close: what has happened to the bytes when MPI_File_close returns */
+    mpiox_close_when close;      /* mpiox_close: where the bytes are when MPI_File_close returns */
     int32_t drain_even;          /* mpiox_drain_pace=even */
     int64_t drain_rate;          /* mpiox_drain_rate: bytes a second of each delegate behind a close; 0 = no limit */
     int32_t drain_patience;      /* mpiox_drain_patience: seconds of failures after which an ended job gives up */
     char delegate_hosts[256];    /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
-    char delegate_interface[64]; /* mpiox_delegate_interface: by which they are reached; "" = any that suits */
-    int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
-    char arbiter[256];           /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
-    char arbiter_name[64];       /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
+    char delegate_interface[64]; /* mpiox_delegate_interface: network interface of the delegates; "" = any that fits */
+    int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = automatic */
+    char arbiter[256];           /* mpiox_arbiter: folder of the arbiter that assigns I/O nodes to the job; "" = none */
+    char arbiter_name[64];       /* mpiox_arbiter_name: name of the program's curve; "" = that of its executable */
     char subfiles[32];           /* mpiox_subfiles: "0" none, "8", "per_node=1", "per_server" */
     int64_t subfile_unit;        /* mpiox_subfile_unit: bytes; 0 = the stripe size */
     bool collective_only;        /* romio_no_indep_rw: the program promises no independent access */
@@ -166,14 +166,14 @@ typedef struct mpiox_hint_spec {
     const char *values;                /* for people: "auto | even | ..." or "1 .. 2147483647" */
     const char *default_value;         /* as text */
     const char *description;           /* one line */
-    size_t offset, bytes;              /* of its field in mpiox_hints */
-    const mpiox_hint_word *words;      /* flags and choices; the first word of a value is written */
+    size_t offset, bytes;              /* of the hint's field in mpiox_hints */
+    const mpiox_hint_word *words;      /* flags and choices; a value is written as its first word */
     int64_t least, most;               /* integers and sizes; most > 0 */
-    bool (*accepts)(const char *text); /* texts that have a form, else NULL */
+    bool (*accepts)(const char *text); /* for texts with a form, else NULL */
 } mpiox_hint_spec;
 
 int mpiox_hint_parse(const mpiox_hint_spec *spec, const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
-/* The option of CMake by which this build lacks a part that the hints ask for; NULL: it has all of them. */
+/* The option of CMake that adds a part which the hints need and this build lacks; NULL: the build lacks none. */
 const char *mpiox_hint_lacks(const mpiox_hints *hints);
 /* The value in force as text. */
 void mpiox_hint_format(const mpiox_hint_spec *spec, const mpiox_hints *hints, char *text, int64_t text_bytes);
@@ -184,30 +184,30 @@ int mpiox_hints_find(const char *name);             /* registry index, or -1 */
 const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
 void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
 
-/* Check one name and value as a source other than MPI_Info would (there, foreign names are other people's business and
- * only mpiox_* is ours). 0, or MPIOX_E_ARG and one line with the nearest valid name or the allowed values in message
- * (may be NULL). A hint of an MPI library that we only pass on is accepted unchecked. */
+/* Check one name and value as a source other than MPI_Info would be checked (in MPI_Info, only names mpiox_* are ours).
+ * 0, or MPIOX_E_ARG and one line with the nearest valid name or the allowed values in message (may be NULL). A hint of
+ * an MPI library that this library only passes on is accepted unchecked. */
 int mpiox_hints_check(const char *name, const char *value, char *message, int64_t message_bytes);
 
 /* Local; all ranks get the same result from the same environment, files and info. */
 int mpiox_hints_resolve(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report, void *context);
-/* The same, but every problem is reported, seen before or not (for tools that list them). */
+/* The same, but every problem is reported, also a repeated one (for tools that list problems). */
 int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, mpiox_hints_report report,
                             void *context);
 
 /* mpiox_hints_resolve(), and the hints of every source but MPI_Info for path, as text (free it) that one rank can send
- * to the others; NULL: there are none, or memory is exhausted. mpiox_hints_apply() lays it over an info object: names
- * of sources weaker than MPI_Info where the program is silent, the others always, sizes written out in bytes. Our own
- * mpiox_* names are left out. *out is a new object. */
+ * to the others; NULL: there are none, or memory is exhausted. mpiox_hints_apply() writes the text into an info object:
+ * hints of sources stronger than MPI_Info always, hints of weaker sources if the program has not set them, sizes in
+ * bytes. The text has no mpiox_* names. *out is a new object. */
 int mpiox_hints_resolve_and_collect(const char *path, MPI_Info info, mpiox_hints *out, char **collected,
                                     mpiox_hints_report report, void *context);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
-/* Key of the info object of MPI_File_get_info: ";NAME=VALUE;NAME=VALUE;", the values that the library chose. Another
- * file that is opened with the object, as HDF5 1.14 and later do, takes such an entry as a request only if the program
- * has changed it. */
+/* Key of the info object of MPI_File_get_info: ";NAME=VALUE;NAME=VALUE;", the values that the library chose. HDF5 1.14
+ * and later open another file with the same object. An entry then counts as a request only if the program has changed
+ * it. */
 #define MPIOX_HINTS_CHOSEN "mpiox_chosen"
-/* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
- * no source set keep the MPI library's own value. */
+/* Add the values in force to an info object (for MPI_File_get_info). If no source set a name of the standard or of
+ * ROMIO, the name keeps the MPI library's own value. */
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info);
 /* Set a key of an info object to a number. */
 void mpiox_hints_put_number(MPI_Info info, const char *name, int64_t value);

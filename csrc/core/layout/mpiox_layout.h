@@ -47,33 +47,33 @@ typedef struct mpiox_layout {
     mpiox_fs fs;
     mpiox_lock_protocol lock;
     int64_t stripe_size; /* bytes, > 0 */
-    int32_t servers;     /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers, if
-                           * not `hashed` */
-    /* `servers` objects lie side by side, but a hash chooses their servers, and other ones follow when they are full:
-     * the server of a stripe is unknown (CephFS) */
+    int32_t servers;     /* I/O servers that the stripes go round, >= 1: unless `hashed`, stripes i and i + servers are
+                           * on the same server */
+    /* `servers` objects are written side by side, but a hash chooses their servers, and other objects follow when the
+     * objects are full: the server of a stripe is unknown (CephFS) */
     bool hashed;
     bool stripe_known;    /* false: stripe_size is only the default for this file system */
     bool coherent;        /* all processes of all nodes that can see the file see one page cache (a local fs) */
-    bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse, MooseFS */
+    bool refreshable;     /* not coherent, but mpiox_storage_refresh() works there: GlusterFS, ceph-fuse, MooseFS */
     int32_t stripe_count; /* objects that the stripes go round, each with its own locks; >= servers; 0: not known */
-    int32_t start;        /* number of the server that has the first stripe, as the file system counts; -1: not known */
-    bool container;       /* a stripe is a unit of a file that is stored as several, a server is one of these
-                           * (mpiox_storage_container.h); lock, coherent and so on are those of each */
+    int32_t start;        /* number, in the file system's count, of the server of the first stripe; -1: not known */
+    bool container;       /* the file is stored as several (mpiox_storage_container.h): a stripe is a unit, a server is
+                           * one of these files; lock, coherent and so on are those of each file */
 } mpiox_layout;
 
-/* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call, on FUSE
- * more; never fails. */
+/* Set only the kind of file system: fs, lock and coherent; the rest keeps its defaults. One system call, on FUSE more;
+ * never fails. */
 void mpiox_layout_detect_family(int fd, mpiox_layout *out);
 /* Inspect an open descriptor. striping_unit/striping_factor: hint values, or <= 0 when not given.
- * Never fails: what cannot be learnt keeps its default (stripe_size 1 MiB or the preferred block size if that is
- * larger, servers 1). Blocking system calls; errno is kept. */
+ * Never fails: unknown values keep their defaults (stripe_size 1 MiB or the preferred block size if that is larger,
+ * servers 1). Blocking system calls; errno is kept. */
 void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor, mpiox_layout *out);
 
 /* Family, lock protocol and coherence from a statfs(2) f_type; sets stripe_size and servers to their defaults. Pure. */
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
 
-/* Of an open descriptor: stripe size and targets, as far as the file system reports them. Returns their number; 0: not
- * known. One or two blocking system calls; errno stays. */
+/* Stripe size and targets of an open file, as far as the file system reports them. Returns the number of targets; 0:
+ * not known. One or two blocking system calls; errno stays. */
 int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t *targets);
 
 /* Names of a family and of a protocol; never NULL. */

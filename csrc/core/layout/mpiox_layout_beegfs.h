@@ -16,7 +16,7 @@ typedef struct mpiox_beegfs_stripes {
 } mpiox_beegfs_stripes;
 
 typedef struct mpiox_beegfs_target {
-    uint16_t index; /* in; the others: out */
+    uint16_t index; /* input; the other fields are output */
     uint16_t target, node;
     char alias[MPIOX_BEEGFS_NAME_BYTES];
 } mpiox_beegfs_target;
@@ -27,11 +27,11 @@ typedef struct mpiox_beegfs_target2 { /* since release 6 */
     char primary_alias[MPIOX_BEEGFS_NAME_BYTES], secondary_alias[MPIOX_BEEGFS_NAME_BYTES];
 } mpiox_beegfs_target2;
 
-typedef struct mpiox_beegfs_file { /* a new file in the folder that the descriptor is of */
+typedef struct mpiox_beegfs_file { /* for a new file in the folder of the descriptor */
     const char *name;
     unsigned mode;
-    unsigned targets;     /* 0: the folder's */
-    unsigned chunk_bytes; /* a power of two, at least 64 KiB; 0: the folder's */
+    unsigned targets;     /* 0: as in the folder */
+    unsigned chunk_bytes; /* a power of two, at least 64 KiB; 0: as in the folder */
 } mpiox_beegfs_file;
 
 #define MPIOX_BEEGFS_GET_STRIPES _IOR('f', 25, mpiox_beegfs_stripes)

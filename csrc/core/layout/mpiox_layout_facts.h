@@ -43,7 +43,7 @@ typedef struct mpiox_fact_text {
     char source[MPIOX_FACT_SOURCE_BYTES]; /* "hint striping_unit", "xattr lustre.lov", "statfs" ... */
 } mpiox_fact_text;
 
-typedef struct mpiox_layout_component { /* a part of the file that is striped in its own way */
+typedef struct mpiox_layout_component { /* a part of the file with a striping of its own */
     int64_t start, end;                 /* bytes of the file, half open; INT64_MAX: without end */
     int64_t stripe_size;                /* bytes; 0: not known */
     int32_t stripe_count;               /* 0: not known; -1: all servers */
@@ -58,11 +58,11 @@ typedef struct mpiox_layout_facts {
     mpiox_layout_component *components;
     char **targets; /* names: an OST's index, "host:brick", a BeeGFS target's number */
     int32_t n_components, n_targets;
-    bool is_folder; /* the layout of new files in it */
+    bool is_folder; /* the facts describe new files in this folder */
     bool incomplete;
 } mpiox_layout_facts;
 
-/* Name, unit ("bytes", "count", "boolean", "text") and meaning of a fact; NULL: there is none. */
+/* Name, unit ("bytes", "count", "boolean", "text") and meaning of a fact; NULL: no fact has this index. */
 const char *mpiox_fact_name(int index);
 const char *mpiox_fact_unit(int index);
 const char *mpiox_fact_meaning(int index);
@@ -71,20 +71,21 @@ const char *mpiox_fact_meaning(int index);
 mpiox_layout_facts *mpiox_layout_facts_create(void);
 void mpiox_layout_facts_free(mpiox_layout_facts *facts);
 
-/* A later source replaces an earlier one: probes go from weak to strong. */
+/* Set a fact. A later source replaces an earlier one: probes go from weak to strong. */
 __attribute__((format(printf, 4, 5))) void mpiox_facts_set(mpiox_layout_facts *facts, mpiox_fact fact,
                                                            const char *source, const char *format, ...);
 void mpiox_facts_set_number(mpiox_layout_facts *facts, mpiox_fact fact, const char *source, int64_t value);
-/* Add to a default stripe size why it is only a default. */
+/* Add to the source of a default stripe size why only the default is known. */
 void mpiox_facts_default_because(mpiox_layout_facts *facts, const char *reason);
 bool mpiox_facts_has(const mpiox_layout_facts *facts, mpiox_fact fact);
-/* Forget components and targets. */
+/* Remove components and targets. */
 void mpiox_facts_clear_components(mpiox_layout_facts *facts);
-/* The new component's targets begin where those so far end. NULL: no memory. Valid until the next is added. */
+/* The new component's targets begin behind the present ones. NULL: no memory. Valid until the next component is
+ * added. */
 mpiox_layout_component *mpiox_facts_add_component(mpiox_layout_facts *facts, const mpiox_layout_component *component);
-/* To the last component; before there is one, to the description alone. */
+/* Add a target to the last component, or, if there is no component yet, to the description alone. */
 __attribute__((format(printf, 2, 3))) void mpiox_facts_add_target(mpiox_layout_facts *facts, const char *format, ...);
-/* Different names among the targets of a component. */
+/* How many different names the targets of a component have. */
 int32_t mpiox_facts_distinct(const mpiox_layout_facts *facts, const mpiox_layout_component *component);
 
 #endif

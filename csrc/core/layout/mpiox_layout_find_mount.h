@@ -8,10 +8,10 @@
 
 #include "mpiox_layout_mounts.h"
 
-/* The mount of an open descriptor; all texts are empty where it cannot be learnt. Reads two files of /proc. */
+/* The mount of an open descriptor; all texts are empty if the mount is not known. Reads two files of /proc. */
 void mpiox_layout_find_mount(int fd, mpiox_layout_mount *out);
-/* Is it MooseFS? Its client of release 3 names no subtype, only "mfs#HOST:PORT" as the source, and LizardFS has that
- * name from it. Pure. */
+/* Is it MooseFS? Its client of release 3 names no subtype, only the source "mfs#HOST:PORT", and LizardFS has inherited
+ * that name. Pure. */
 bool mpiox_layout_is_moose(const mpiox_layout_mount *mount);
 
 #endif

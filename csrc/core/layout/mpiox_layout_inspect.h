@@ -15,11 +15,13 @@ typedef struct mpiox_layout_wish { /* hints; 0, start_device < 0: not given; str
     int32_t striping_factor, start_device;
 } mpiox_layout_wish;
 
-/* Of a descriptor that is open for reading (a file, or a folder: what new files in it get). wish may be NULL. 0 and a
- * description, which is to be freed; MPIOX_E_NOMEM; MPIOX_E_IO: the descriptor cannot be asked (errno). Blocking. */
+/* The facts of a descriptor that is open for reading (of a folder: the facts of new files in it). wish may be NULL. 0
+ * and a description, which the caller frees; MPIOX_E_NOMEM; MPIOX_E_IO: a query of the descriptor failed (errno).
+ * Blocking. */
 int mpiox_layout_inspect(int fd, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
-/* The same for a path. If the file may not be read, only facts of its file system are known, and the source of its
- * default explains why. MPIOX_E_IO with errno: it cannot be reached, or (EINVAL) is neither a file nor a folder. */
+/* The same for a path. If the process may not read the file, only facts of its file system are known, and the source of
+ * the default explains why. MPIOX_E_IO with errno: the path cannot be reached, or (EINVAL) is neither a file nor a
+ * folder. */
 int mpiox_layout_inspect_path(const char *path, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef MPIOX_LAYOUT_LIBRARY_H
 #define MPIOX_LAYOUT_LIBRARY_H
 
-/* A function of the first of these libraries (names as dlopen(3) takes them, NULL at the end) that has it, or NULL.
- * What is opened stays open. Blocking; thread-safe. */
+/* The named function of the first library that has it, or NULL. libraries: names as dlopen(3) takes them, NULL at the
+ * end. A library that was opened stays open. Blocking; thread-safe. */
 void *mpiox_layout_library_function(const char *const *libraries, const char *function);
 
 #endif

@@ -20,9 +20,9 @@
 #define MPIOX_LUSTRE_PREFER_READ 0x02u
 #define MPIOX_LUSTRE_PREFER_WRITE 0x04u
 #define MPIOX_LUSTRE_OFFLINE 0x08u
-#define MPIOX_LUSTRE_INIT 0x10u      /* it has its objects */
-#define MPIOX_LUSTRE_NOSYNC 0x20u    /* a mirror that is not brought up to date */
-#define MPIOX_LUSTRE_EXTENSION 0x40u /* the reserve of a self-extending layout: its stripe size is not one */
+#define MPIOX_LUSTRE_INIT 0x10u      /* the component has its objects */
+#define MPIOX_LUSTRE_NOSYNC 0x20u    /* a mirror that Lustre does not update */
+#define MPIOX_LUSTRE_EXTENSION 0x40u /* the reserve of a self-extending layout: its stripe size means something else */
 #define MPIOX_LUSTRE_PARITY 0x80u    /* erasure code, no data */
 
 /* Bits of a component's pattern. */
@@ -32,29 +32,30 @@
 #define MPIOX_LUSTRE_OVERSTRIPED 0x200u
 #define MPIOX_LUSTRE_FOREIGN 0x400u
 #define MPIOX_LUSTRE_COMPRESSED 0x800u
-#define MPIOX_LUSTRE_UNREADABLE 0x20000000u /* not Lustre's: what the entry points at is no layout that is known here */
+#define MPIOX_LUSTRE_UNREADABLE 0x20000000u /* not Lustre's: the entry points at a layout of unknown form */
 #define MPIOX_LUSTRE_HOLE 0x40000000u
 #define MPIOX_LUSTRE_RELEASED 0x80000000u
 
 typedef struct mpiox_lustre_component {
     uint32_t id;          /* 0: a plain layout */
-    int32_t mirror;       /* number of the mirror that it belongs to, from the id */
+    int32_t mirror;       /* number of the component's mirror, from the id */
     uint32_t flags;       /* MPIOX_LUSTRE_STALE ...; MPIOX_LUSTRE_INIT of a plain layout with objects */
     uint32_t pattern;     /* MPIOX_LUSTRE_RAID0 ... */
     int64_t start, end;   /* bytes of the file, half open; MPIOX_LUSTRE_NO_END */
-    int64_t stripe_size;  /* bytes; 0: a template that leaves it to the file system */
-    int32_t stripe_count; /* 0: a template that leaves it to the file system, or no striping; -1: all servers */
-    int32_t first; /* of a template and before there are objects: the OST to begin with, -1: any; else that of the first
+    int64_t stripe_size;  /* bytes; 0: a template that leaves the size to the file system */
+    int32_t stripe_count; /* 0: a template that leaves the count to the file system, or no striping; -1: all servers */
+    int32_t first; /* without objects (also a template): the OST to begin with, -1: any; else the OST of the first
                     * stripe, -1: none */
     char pool[MPIOX_LUSTRE_POOL_BYTES]; /* "": none */
     const unsigned char *objects;       /* 24 bytes each */
-    int32_t object_count;               /* 0 (also where there is only room for them) or stripe_count */
+    int32_t object_count;               /* 0 (also if the entry only has room for them) or stripe_count */
 } mpiox_lustre_component;
 
-/* Number of components, MPIOX_E_CORRUPT: no layout, or one that is damaged where its components are listed. */
+/* Number of components. MPIOX_E_CORRUPT: the value is no layout, or its list of components is damaged. */
 int32_t mpiox_lustre_count(const void *value, int64_t value_bytes);
-/* Component `index` < mpiox_lustre_count(). MPIOX_E_CORRUPT: its entry is damaged; *out is undefined then. An entry of
- * a composite layout that points at what cannot be read is a component of pattern MPIOX_LUSTRE_UNREADABLE. */
+/* Component `index` < mpiox_lustre_count(). MPIOX_E_CORRUPT: its entry is damaged; *out is undefined then. If an entry
+ * of a composite layout points at a layout that cannot be read, the component has the pattern
+ * MPIOX_LUSTRE_UNREADABLE. */
 int mpiox_lustre_get(const void *value, int64_t value_bytes, int32_t index, mpiox_lustre_component *out);
 /* The target (OST) of a component's stripe < object_count, -1: damaged. */
 int32_t mpiox_lustre_target(const mpiox_lustre_component *component, int32_t stripe);
@@ -63,22 +64,23 @@ int32_t mpiox_lustre_distinct(const mpiox_lustre_component *component);
 /* Mirrors of the file; 1 unless a composite layout has another number. */
 int32_t mpiox_lustre_mirrors(const void *value, int64_t value_bytes);
 
-/* The targets of its stripes in turn. How many; 0: not known, a damaged index, or more than `most`. */
+/* The targets of the component's stripes in turn. Returns their number; 0: not known, a damaged index, or more than
+ * `most`. */
 int32_t mpiox_lustre_targets(const mpiox_lustre_component *component, int32_t most, int32_t *targets);
 
-/* The component that counts for a file of file_bytes: the one that covers most of it and contains the place of data;
- * for file_bytes 0, or if no data is there, the one with the largest extent; the first of equals, which is the first
- * mirror. Stale, foreign and metadata-server components and templates without numbers are skipped. MPIOX_E_CORRUPT:
- * there is none. */
+/* The component that counts for a file of file_bytes: the component that covers most of the file and contains the place
+ * of data. For file_bytes 0, or if no component has data there, the component with the largest extent. Of equal ones
+ * the first, which is the first mirror. Stale, foreign and metadata-server components and templates without numbers do
+ * not count. MPIOX_E_CORRUPT: no component is left. */
 int mpiox_lustre_choose(const void *value, int64_t value_bytes, int64_t file_bytes, mpiox_lustre_component *out);
 
-/* The length of the value that liblustreapi has written to the start of a block of zeros, in which the file's name
- * comes first: computed from its heads. A folder's plain one ends with its head, and so does one without bytes at its
- * first object's place. MPIOX_E_CORRUPT: no layout. */
+/* The length of the value that liblustreapi has written to the start of a block of zeros, behind the file's name:
+ * computed from the heads in the block. The plain value of a folder ends with its head, and so does a value without
+ * bytes at its first object's place. MPIOX_E_CORRUPT: no layout. */
 int64_t mpiox_lustre_length(const void *block, int64_t block_bytes, const char *name, bool is_folder);
 
-/* The value that asks for a striping when a file is made: into 32 bytes. stripe_size 0, stripe_count 0: the default of
- * the file system; stripe_count -1: all; first -1: any. Arguments out of range are brought into it. Returns 32. */
+/* Write the value that requests a striping for a new file into 32 bytes. stripe_size 0, stripe_count 0: the default of
+ * the file system; stripe_count -1: all; first -1: any. The function moves arguments into their range. Returns 32. */
 int32_t mpiox_lustre_template(int64_t stripe_size, int32_t stripe_count, int32_t first, unsigned char *value);
 
 #endif

@@ -19,20 +19,20 @@ static inline mpiox_span mpiox_span_of(const void *text, int64_t bytes)
     return (mpiox_span){text, text == NULL || bytes < 0 ? 0 : bytes};
 }
 
-/* Cut the part before the first `delimiter` off *rest and return it; all of it, where there is none. */
+/* Cut the part before the first `delimiter` off *rest and return it; without a delimiter, all of the text. */
 mpiox_span mpiox_span_cut(mpiox_span *rest, char delimiter);
 /* The next word between blanks (space, tab, end of line); of 0 bytes: no more. */
 mpiox_span mpiox_span_word(mpiox_span *rest);
 mpiox_span mpiox_span_trim(mpiox_span span);
 bool mpiox_span_is(mpiox_span span, const char *text);
-/* Take a prefix off. */
+/* Remove a prefix; false: the text does not begin with it. */
 bool mpiox_span_skip(mpiox_span *span, const char *prefix);
-/* Where `text` begins in it, -1: nowhere. */
+/* The place at which `text` begins in the span, -1: nowhere. */
 int64_t mpiox_span_find(mpiox_span span, const char *text);
-/* All of it is a decimal number from 0 to INT64_MAX - 1. */
+/* False: the span is not one decimal number from 0 to INT64_MAX - 1. */
 bool mpiox_span_number(mpiox_span span, int64_t *out);
-/* Into a C string of `capacity` bytes, cut where it does not fit and before a NUL byte; with `octal`, \ooo becomes the
- * byte that the kernel has written so (blanks and backslashes in /proc). */
+/* Copy into a C string of `capacity` bytes, cut if it does not fit and before a NUL byte; with `octal`, \ooo becomes
+ * the byte for which the kernel has written it (blanks and backslashes in /proc). */
 void mpiox_span_copy(mpiox_span span, bool octal, char *text, int64_t capacity);
 
 #endif

@@ -12,9 +12,9 @@
 int mpiox_copy_begin(mpiox_staging *staging, const mpiox_memory_layout *device, void *host, int64_t length,
                      bool to_device, mpiox_error *error);
 
-/* Copy `length` stream bytes between a layout in device memory and one in host memory, through the two buffers of
- * `staging`: one is copied by the GPU while the processor copies the other. Blocking. 0, or MPIOX_E_DEVICE and *error:
- * then any of the target's bytes may or may not have been copied. */
+/* Copy `length` stream bytes between a layout in device memory and a layout in host memory, through the two buffers of
+ * `staging`: the GPU copies one buffer while the processor copies the other. Blocking. 0, or MPIOX_E_DEVICE and *error:
+ * then any byte of the target may or may not have been copied. */
 int mpiox_copy_device(mpiox_staging *staging, const mpiox_memory_layout *device, const mpiox_memory_layout *host,
                       int64_t length, bool to_device, mpiox_error *error);
 

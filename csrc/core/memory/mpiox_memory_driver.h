@@ -1,5 +1,5 @@
 /*
- * mpiox_memory_driver.h - the driver of a GPU: what differs between drivers, and what all of them do alike.
+ * mpiox_memory_driver.h - the driver of a GPU: the functions in which drivers differ, and those that they share.
  *
  * A kind of memory is a table of functions. Most functions of CUDA and HIP are the same but for their names.
  */
@@ -18,11 +18,11 @@ enum {
     MPIOX_MEMORY_MIXED = INT32_MIN /* part of a buffer is in the host's memory */
 };
 
-typedef struct mpiox_device { /* whose memory a buffer is; zeros: the host's. Plain data, may be copied */
+typedef struct mpiox_device { /* the memory of a buffer; zeros: the host's. Plain data, may be copied */
     const mpiox_memory_kind *kind;
     void *context; /* the driver's, current while the memory is accessed; NULL: that of the device `ordinal` */
     int32_t ordinal;
-    int32_t failure; /* the driver's result where it would not tell more, or MPIOX_MEMORY_MIXED; else 0 */
+    int32_t failure; /* the driver's result if its answer is not known, or MPIOX_MEMORY_MIXED; else 0 */
 } mpiox_device;
 
 typedef struct mpiox_memory_run {  /* `count` blocks of device memory, packed one behind the other in host memory */
@@ -41,16 +41,16 @@ typedef struct mpiox_memory_driver { /* functions that are the same in CUDA and 
     int (*unpin)(void *);
 } mpiox_memory_driver;
 
-/* What differs. Functions return a result of the driver, 0: success. */
+/* The part in which drivers differ. Functions return a result of the driver, 0: success. */
 struct mpiox_memory_kind {
     const char *name;                     /* as in texts: "CUDA" */
-    const char *library;                  /* how the file name of its driver begins */
+    const char *library;                  /* how the file name of the driver begins */
     bool is_mapped;                       /* the processor may be able to access it, slowly: no EFAULT */
     const char *const *functions;         /* names of those of the driver, at most MPIOX_MEMORY_FUNCTIONS, then NULL */
-    void (*take)(void *const *functions); /* in this order; before all other calls */
+    void (*take)(void *const *functions); /* receives them in this order; before all other calls */
     const mpiox_memory_driver *driver;
     bool (*find)(const void *pointer, mpiox_device *out);  /* is it memory that only the device should access? */
-    int (*enter)(const mpiox_device *device, int *before); /* make it the thread's device, or context; leave() undoes */
+    int (*enter)(const mpiox_device *device, int *before); /* make it the thread's current one; leave() undoes that */
     void (*leave)(const mpiox_device *device, int before);
     int (*copy_blocks)(void *queue, const mpiox_memory_run *run, void *host, bool to_device); /* stride >= length */
     const char *(*result_name)(int result); /* the driver's name of a result; never NULL */
@@ -59,7 +59,7 @@ struct mpiox_memory_kind {
 /* May the processor read the word in which `pointer` is? For drivers that do not answer. Local, from any thread. */
 bool mpiox_memory_is_readable(const void *pointer);
 
-/* Blocking, but for the copy, which they may only begin. Functions return a result of the driver, 0: success. */
+/* Blocking, but the copy may only begin. Functions return a result of the driver, 0: success. */
 int mpiox_memory_queue_create(const mpiox_device *device, void **queue);
 int mpiox_memory_queue_wait(const mpiox_device *device, void *queue); /* until all copies of the queue are done */
 void mpiox_memory_queue_free(const mpiox_device *device, void *queue);

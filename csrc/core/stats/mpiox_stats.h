@@ -59,7 +59,7 @@
     X(failed_io, "calls", SUM, "of those, with MPI_ERR_IO")                                                            \
     MPIOX_STATS_DELEGATED(X)
 
-/* The last of them: what went through delegates. Accesses counted here are accesses of one rank alone, too. */
+/* The last counters: the work of delegates. An access counted here also counts as an access of one rank alone. */
 #define MPIOX_STATS_DELEGATED(X)                                                                                       \
     X(delegated_calls, "calls", MAX, "collectives carried out through the delegates")                                  \
     X(delegated_writes, "calls", SUM, "accesses of one rank that wrote through the delegates")                         \
@@ -96,10 +96,10 @@
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
-typedef struct mpiox_stats_way { /* how the last collective that read, or that wrote, was carried out */
-    char partition[24];          /* method; empty: without file domains, or there was none */
+typedef struct mpiox_stats_way { /* how the last collective read, or the last collective write, was carried out */
+    char partition[24];          /* method; empty: there were no file domains, or no such collective */
     bool stripe_size_io;         /* no request larger than a stripe or across a stripe's end */
-    char reason[512];            /* why; empty: there was none */
+    char reason[512];            /* why; empty: there was no such collective */
 } mpiox_stats_way;
 
 typedef struct mpiox_stats {
@@ -111,12 +111,12 @@ typedef struct mpiox_stats {
 #undef X
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
     char partition[24];                                  /* method of the last collective that had file domains */
-    char reason[512];                                    /* of the last collective: why that method and that path */
+    char reason[512];                                    /* of the last collective: why that method and path */
     mpiox_stats_way ways[2];                             /* reads, writes */
-    char delegation[448];                                /* which delegates, or why none; empty: none were asked for */
+    char delegation[448];                                /* the delegates, or why there are none */
 } mpiox_stats;
 
-typedef struct mpiox_stats_delegated { /* the same of one file, raised by any thread of the rank */
+typedef struct mpiox_stats_delegated { /* the same counters of one file, raised by any thread of the rank */
 #define X(name, unit, over_ranks, meaning) atomic_int_least64_t name;
     MPIOX_STATS_DELEGATED(X)
 #undef X
@@ -128,14 +128,14 @@ typedef struct mpiox_stats_delegated { /* the same of one file, raised by any th
 void mpiox_stats_set_method(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io,
                             const char *reason);
 
-/* Take the values over into the counters of the same names. */
+/* Copy the values into the counters of the same names. */
 void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from);
 
 void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums and maxima; texts of `from` win when set */
 /* Is counter `index` (order of the list) the maximum over ranks rather than the sum? */
 int mpiox_stats_is_max(int index);
 
-typedef struct mpiox_stats_hint { /* a hint in force that is no default, and its source */
+typedef struct mpiox_stats_hint { /* a hint in force whose value is not the default, and its source */
     const char *name, *value, *source;
 } mpiox_stats_hint;
 
@@ -147,21 +147,21 @@ typedef struct mpiox_stats_number {
 enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
 
 typedef struct mpiox_stats_delegates { /* the delegates' own counts in a run, summed over them */
-    int delegates, known;              /* all of them; those whose numbers are in the sums */
-    int died;                          /* those of which some rank has found that */
-    int count;                         /* numbers in use */
+    int delegates, known;              /* all delegates; those whose numbers are in the sums */
+    int died;                          /* delegates that a rank has found dead */
+    int count;                         /* numbers in use of the fields above */
     mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS];
     int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */
 } mpiox_stats_delegates;
 
-typedef struct mpiox_stats_span { /* when a file was in use, over all ranks; seconds since 1970; 0: not, or not known */
+typedef struct mpiox_stats_span { /* use of a file by any rank, seconds since 1970; 0: none, or not known */
     double opened, closed;
     double first[2], last[2]; /* reads, writes: begin of the first one, end of the last one */
 } mpiox_stats_span;
 
 typedef struct mpiox_stats_slowest { /* facts that sums over ranks hide */
     double write_s, read_s;          /* the longest time of a rank: write_s + sync_s, and read_s */
-    int rank;                        /* that has the most time of its own (mpiox_stats_own_s) */
+    int rank;                        /* the rank with the most time of its own (mpiox_stats_own_s) */
     double own_s;
 } mpiox_stats_slowest;
 
@@ -185,8 +185,8 @@ int64_t mpiox_stats_line(const mpiox_stats *stats, const mpiox_stats_subject *ab
 /* A table for people, several lines. */
 int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
 
-/* Of one rank or summed over ranks, in seconds. In I/O: inside calls that access the file or bring bytes to it.
- * Waiting: of those, agreeing with the other ranks and waiting for them. Own: the rest. */
+/* Times of one rank or summed over ranks, in seconds. In I/O: inside calls that access the file or flush bytes.
+ * Waiting: the part of it in which the rank agrees with other ranks and waits for them. Own: the rest. */
 double mpiox_stats_in_io_s(const mpiox_stats *stats);
 double mpiox_stats_waiting_s(const mpiox_stats *stats);
 double mpiox_stats_own_s(const mpiox_stats *stats);

@@ -16,17 +16,17 @@
  * Every process prints once on standard error that fault injection is on.
  *
  * Example: MPIOX_FAULT="op=write,rank=1,after=3,errno=ENOSPC;op=read,short=100"
- * A call is what reaches the back end under test: a request, the rest of one after a short transfer, a piece of a list.
- * The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be parsed is
- * reported once on standard error, and every open fails with MPIOX_E_ARG: a test of a fault must not pass because of a
- * typing error.
+ * A call is one that reaches the back end under test: a request, the rest of a request after a short transfer, a piece
+ * of a list. The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be
+ * parsed is reported once on standard error, and every open fails with MPIOX_E_ARG: a typing error must not make a test
+ * of a fault pass.
  */
 #ifndef MPIOX_FAULT_H
 #define MPIOX_FAULT_H
 
 #include "mpiox_storage.h"
 
-/* Open path by the options, through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
+/* Open path with these options, through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
 int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
                      mpiox_storage **out, mpiox_error *error);
 
