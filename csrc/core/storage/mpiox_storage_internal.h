@@ -15,8 +15,8 @@ void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes);
 /* Total bytes of the vectors, or -1 when they are not a legal request at this offset. */
 int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int64_t offset);
 
-/* Move what is left of a legal request of which the first `already` bytes are done, by as many calls as it takes.
- * *done = bytes done in all. 0 or MPIOX_E_IO. */
+/* Move the rest of a legal request of which the first `already` bytes are done, by as many calls as it takes. *done =
+ * bytes done in all. 0 or MPIOX_E_IO. */
 int mpiox_storage_failed(const mpiox_storage *storage, bool write, int sys_errno, int64_t offset, int64_t length,
                          mpiox_error *error);
 int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
@@ -41,28 +41,28 @@ int mpiox_storage_open_stack(const char *path, int flags, int rank, const mpiox_
 int mpiox_storage_open_plain(const char *path, int flags, int rank, const mpiox_storage_options *options,
                              mpiox_storage **out, mpiox_error *error);
 int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, mpiox_error *error);
-/* Give a posix handle a ring; automatic: one that is made when a list of reads needs it. False, with the reason, when
- * there can be none: the handle stays as it was. */
+/* Give a posix handle a ring; automatic: the ring is made when a list of reads needs it. False, with the reason: no
+ * ring is possible, and the handle is unchanged. */
 bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, const char **reason);
-/* Put direct I/O before an open handle, which is taken over. False (reason) when the file has none. */
+/* Put direct I/O before an open handle, which it then owns. False (reason): the file has no direct I/O. */
 bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int flags, int rank,
                               const mpiox_storage_options *options, const char **reason);
 
-/* rename(2) that replaces nothing, as far as the file system can. 0 or an errno. */
+/* rename(2) that replaces no file, as far as the file system can. 0 or an errno. */
 int mpiox_storage_give_name(const char *from, const char *to);
 
 /* ftruncate(2), repeated on EINTR. 0 or an errno. */
 int mpiox_storage_cut_file(int fd, int64_t bytes);
 
-/* The steps of mpiox_storage_reserve(), of `bytes` > 0. 0 or an errno. _claim_space() leaves the size as it is, so that
+/* The steps of mpiox_storage_reserve(), of `bytes` > 0. 0 or an errno. _claim_space() does not change the size, so that
  * no byte which another process writes meanwhile is beyond it; without fallocate(2) it does nothing. After a failure
- * _free_claimed() frees what is beyond the size that the file has then. Only a write that extends the file in the
- * moment between these two system calls, which MPI forbids during MPI_File_preallocate, could be cut. */
+ * _free_claimed() frees the space beyond the size that the file has then. Between these two system calls a write may
+ * extend the file, and would be cut; MPI forbids such a write during MPI_File_preallocate. */
 int mpiox_storage_claim_space(int fd, int64_t bytes);
 int mpiox_storage_grow_file(int fd, int64_t bytes);
 int mpiox_storage_free_claimed(int fd, int64_t unused);
 
-/* Rank 0 reports once per process (per flag) that an option could not be had. */
+/* Rank 0 reports once per process (per flag) that an option is not possible. */
 void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason);
 
 #endif

@@ -11,20 +11,21 @@
 #include "mpiox_storage.h"
 
 /* Wait for a lock on the bytes [offset, offset + length), length 0 meaning all the rest: exclusive, or shared with
- * other shared ones. MPIOX_OK also for a handle without a descriptor; MPIOX_E_IO when the file system has no locks
+ * other shared ones. MPIOX_OK also for a handle without a descriptor; MPIOX_E_IO if the file system has no locks
  * (ENOLCK, EOPNOTSUPP...). An exclusive lock needs a handle open for writing, a shared one a handle open for reading;
- * where the mode allows only the other kind, that one is taken. */
+ * if the mode allows only the other kind, the function takes that kind. */
 int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, int64_t length, mpiox_error *error);
 /* Release the lock on that range. Never fails. */
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length);
 
-/* Locks of a container's openers, on bytes behind all data. A writer has SHARED, a reader READS; both wait for a
- * process that removes the file. ALONE unlocks a shared one, and locks it exclusively if no other process has one.
+/* Locks of a container's openers, on bytes behind all data. A writer locks SHARED, a reader READS; both wait for a
+ * process that removes the file. ALONE unlocks a shared lock, and locks it exclusively if no other process has it.
  * BEHIND, on a byte of its own, does not prevent that: a delegate has the file. REMOVE locks the bytes of SHARED and
- * READS, if no process has one. CHANGE waits: this process alone replaces the index, until CHANGED; NAME, the same,
- * does not wait. LOOK tests whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. A delegate
- * that has BEHIND also has CLOSED, until REOPENED, while it writes the closed file; IS_CLOSED tests whether one has it.
- * Closing the descriptor unlocks all. 0, EAGAIN (another process has it), or the errno of a file system without locks.
+ * READS, if no process has locked them. CHANGE waits until this process alone may replace the index, until CHANGED;
+ * NAME does the same and does not wait. LOOK tests whether another descriptor has SHARED or BEHIND, OTHERS whether it
+ * has SHARED. A delegate that has BEHIND also locks CLOSED, until REOPENED, while it writes the closed file; IS_CLOSED
+ * tests whether a delegate has CLOSED. The close of the descriptor unlocks all. 0, EAGAIN (another process has the
+ * lock), or the errno of a file system without locks.
  */
 typedef enum mpiox_storage_guarding {
     MPIOX_GUARD_SHARED,

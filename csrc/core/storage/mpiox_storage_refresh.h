@@ -9,8 +9,8 @@
  * without a descriptor. */
 int mpiox_storage_refresh(mpiox_storage *storage, mpiox_error *error);
 
-/* From now on the kernel reads for this handle what is asked for and no more: pages that are being read ahead are not
- * dropped by a refresh, and hold what the file held before. Local; before the first read. */
+/* From now on the kernel reads for this handle the requested bytes and no more. A refresh does not drop pages that are
+ * being read ahead, and they have the file's old bytes. Local; before the first read. */
 void mpiox_storage_read_exactly(mpiox_storage *storage);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * mpiox_topology.h - the nodes of a file's ranks, and the operations of a node's ranks together.
  *
- * A topology is made for a group of ranks once and then reused: opening a second file on the same group costs nothing
- * here. Rank 0 chooses the topology, so that all ranks use the same one even when several threads open files. Beside
- * the maps of ranks and nodes it owns
+ * A topology is made for a group of ranks once and then reused: the opening of a second file on the same group costs
+ * nothing here. Rank 0 chooses the topology, so that all ranks use the same one even if several threads open files.
+ * Beside the maps of ranks and nodes it owns
  *   - a small shared page per node for barriers, agreements and the shared file pointer (mpiox_topology_page.c),
  *   - one shared segment per node, which contains the collective buffers of the file in use,
  *   - if the group spans several nodes, communicators of this library. The ranks of one node need none: communicators
@@ -46,24 +46,24 @@ typedef struct mpiox_topology {
     int *node_start;        /* [n_nodes + 1] into node_ranks */
     int *node_ranks;        /* [size] ranks, grouped by node, ascending */
     char *node_name;        /* processor name of this node; NULL without memory */
-    int nics;               /* several nodes: network cards of the one that has the fewest; 0: none is known */
-    int ranks_per_node;     /* the hint it was made for */
+    int nics;               /* several nodes: network cards of the node with the fewest; 0: not known */
+    int ranks_per_node;     /* the hint for which this topology was made */
     bool threads;           /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
     bool one_opener;        /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */
     bool foreground;        /* of the file in use: a tool hides MPI_Wait, so that nonblocking accesses are not ours */
-    mpiox_wait_limit limit; /* on waiting for other ranks; `seconds` is of the file in use */
+    mpiox_wait_limit limit; /* of waits for other ranks; `seconds` is of the file in use */
     mpiox_segment page_segment;
     mpiox_topology_page *page; /* of this node; shared unless there is one rank */
-    _Atomic uint32_t steps;    /* that this rank has ended so far (mpiox_topology_end_step()) */
+    _Atomic uint32_t steps;    /* steps that this rank has ended so far (mpiox_topology_end_step()) */
     uint32_t published;        /* calls of mpiox_topology_bcast() so far; the same on every rank */
     uint64_t agreements;       /* of the leaders on lowest values, so far; the same on every leader */
     MPI_Request *answers;      /* of the other nodes, from the next one on, while this leader waits for them; or NULL */
     mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
-    bool segment_placed;       /* its pages have been touched by those who use them most */
+    bool segment_placed;       /* the ranks that use its pages most have touched them */
     uint64_t segment_layout;   /* the layout number of the segment */
     uint64_t id;
     uint64_t last_used; /* on this rank: counts uses of all topologies */
-    bool temporary;     /* goes with the file that it was made for; the same on every rank */
+    bool temporary;     /* freed with the file for which it was made; the same on every rank */
     bool in_use;
     uint32_t views; /* views of all its files, opening included, counted on: selects the shared file pointer in use */
     unsigned char file_before[MPIOX_TOPOLOGY_BEFORE_BYTES]; /* facts of its last file; the same on every rank */
@@ -71,18 +71,18 @@ typedef struct mpiox_topology {
     struct mpiox_topology *next;
 } mpiox_topology;
 
-/* Cards of the fast network (Slingshot, InfiniBand, RoCE, Omni-Path, EFA) with a link that this host has
- * (mpiox_topology_nics.c); 0: none is known. Local. */
+/* Number of cards of a fast network (Slingshot, InfiniBand, RoCE, Omni-Path, EFA) with a link on this host
+ * (mpiox_topology_nics.c); 0: not known. Local. */
 int mpiox_topology_nics(void);
 
 /* ---- making one and keeping it (mpiox_topology_make.c, ..._keep.c, ..._memory.c) --------------------------------- */
 
-/* Rank 0's choice, which the caller brings to the other ranks. */
+/* Rank 0's choice, which the caller sends to the other ranks. */
 typedef struct mpiox_topology_choice {
     uint64_t id;
-    int32_t fresh; /* no free topology of this group: a new one has to be made */
+    int32_t fresh; /* no free topology of this group: the ranks have to make a new one */
     int32_t ranks_per_node;
-    mpiox_segment_address page; /* fresh: of a page for the whole group on one node; bytes 0: none */
+    mpiox_segment_address page; /* fresh: address of a page for the whole group on one node; bytes 0: none */
 } mpiox_topology_choice;
 
 /* Rank 0 only, local: a free topology of this group, now reserved, or a fresh one. mpiox_topology_join() must follow on
@@ -96,19 +96,19 @@ int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpio
  * (for example, no communicator left), the same on all ranks. */
 int mpiox_topology_own_comm(mpiox_topology *topology, MPI_Comm comm);
 /* A communicator of the same ranks for this library alone, which returns its errors. Collective over comm, blocking. 0,
- * or MPIOX_E_MPI and *out == MPI_COMM_NULL; not agreed. */
+ * or MPIOX_E_MPI and *out == MPI_COMM_NULL; the ranks do not agree on the result. */
 int mpiox_topology_copy_comm(MPI_Comm comm, MPI_Comm *out);
-/* Each rank releases once every rank is done with the topology. Local; NULL-safe. */
+/* Release the topology on this rank, once every rank is done with it. Local; NULL-safe. */
 void mpiox_topology_release(mpiox_topology *topology);
 /* Collective over the node, blocking: make topology->segment `bytes` bytes with the layout number `layout` (any number
  * that differs when the layout does). The present segment stays, with its contents, if it was made for the same layout;
  * otherwise a new, zero-filled one takes its place, so that no byte of an old layout is misread. Codes as of
  * mpiox_topology_join(), the same on all ranks. */
 int mpiox_topology_segment(mpiox_topology *topology, int64_t bytes, uint64_t layout, mpiox_error *error);
-/* Is the present segment the one that mpiox_topology_segment() would be asked for? Local, the same on all ranks of the
- * node. */
+/* Does the present segment have this size and layout, so that mpiox_topology_segment() would keep it? Local, the same
+ * on all ranks of the node. */
 bool mpiox_topology_segment_fits(const mpiox_topology *topology, int64_t bytes, uint64_t layout);
-/* Free every topology that is not in use, and each of the others when it is released. While MPI_Finalize runs. */
+/* Free every topology that is not in use now, and each other one at its release. While MPI_Finalize runs. */
 void mpiox_topology_finalize(void);
 
 /* Can a thread of this library carry out a collective while the program goes on? With one node no MPI call is
@@ -117,7 +117,7 @@ static inline bool mpiox_topology_background(const mpiox_topology *topology)
 {
     return !topology->foreground && (topology->n_nodes == 1 || topology->threads);
 }
-/* May every access be this library's, so that the MPI library need not know views and pointers? The same on all
+/* May this library carry out every access, so that the MPI library need not know views and pointers? The same on all
  * ranks; local. */
 static inline bool mpiox_topology_takes_all(const mpiox_topology *topology)
 {
@@ -128,7 +128,7 @@ static inline bool mpiox_topology_one_node(const mpiox_topology *topology)
 {
     return topology->n_nodes == 1;
 }
-/* Is it known that all ranks of MPI_COMM_WORLD are on one node, by the hint? False if it is unknown. Local. */
+/* Does the hint show that all ranks of MPI_COMM_WORLD are on one node? False if it is unknown. Local. */
 bool mpiox_topology_world_on_one_node(int ranks_per_node);
 
 /* ---- collectives of this library (mpiox_topology_page.c) ------------------------------------------------------------
@@ -145,11 +145,11 @@ enum {
     MPIOX_TOPOLOGY_TEXT_BYTES = 8192
 };
 
-/* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any
- * leaves: with several nodes on the leader, which may talk to the other leaders there. */
+/* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank after all have arrived and before any
+ * leaves: with several nodes on the leader, which may communicate with the other leaders there. */
 void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *context), void *context);
-/* Put the ranks that this one waits for at a barrier: "rank 1", "ranks 1, 3-5", of other nodes "some of
- * ranks 4-7". False: none, or a lower rank of this node waits for the same ones. For the thread that waits. */
+/* Append the ranks that this one waits for at a barrier: "rank 1", "ranks 1, 3-5", of other nodes "some of ranks 4-7".
+ * False: there are none, or a lower rank of this node waits for the same ones. For the thread that waits. */
 bool mpiox_topology_put_awaited(const mpiox_topology *topology, mpiox_text *out);
 /* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none, on all
  * ranks; at most MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on
@@ -159,7 +159,7 @@ int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note,
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);
 /* True if every rank brings the same value and the same word. */
 bool mpiox_topology_same(mpiox_topology *topology, int64_t value, int word);
-/* The lowest code of all ranks; at most MPIOX_E_MPI when that cannot be found out. */
+/* The lowest code of all ranks; at most MPIOX_E_MPI if the ranks cannot agree. */
 int mpiox_topology_lowest(mpiox_topology *topology, int code);
 /* The `bytes` <= MPIOX_TOPOLOGY_NOTE_BYTES bytes of rank `root` reach every rank. 0 or MPIOX_E_MPI. */
 int mpiox_topology_spread(mpiox_topology *topology, int root, void *data, int64_t bytes);
@@ -170,8 +170,8 @@ int mpiox_topology_sums(mpiox_topology *topology, const int64_t mine[MPIOX_TOPOL
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
 /* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
 int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, int *values);
-/* Steps that overlap, if mpiox_topology_one_node(): a rank ends its part of a step without waiting, and waits before
- * its next one until every rank has ended as many. Local; _wait_steps() blocks, in any thread that may call MPI, or
+/* Steps that overlap, if mpiox_topology_one_node(): a rank ends its part of a step without waiting. Before its next
+ * step it waits until every rank has ended as many. Local; _wait_steps() blocks, in any thread that may call MPI, or
  * with a wait that does not call it. */
 void mpiox_topology_end_step(mpiox_topology *topology);
 void mpiox_topology_wait_steps(mpiox_topology *topology);
@@ -183,9 +183,9 @@ bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, siz
 bool mpiox_topology_lowest_of_nodes(mpiox_topology *topology, int n, int64_t *values);
 bool mpiox_topology_spread_error(mpiox_topology *topology, int node, mpiox_error *error);
 
-/* Rank 0's `bytes` bytes reach every rank of comm: MPI_Bcast, without the MPI library when a file was open on these
- * ranks before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most
- * MPIOX_TOPOLOGY_TEXT_BYTES. Rank 0 does not wait for the others unless they have not read what came before.
+/* Rank 0's `bytes` bytes reach every rank of comm. This is MPI_Bcast, or works without the MPI library if a file was
+ * open on these ranks before, they are on one node, none has MPI_THREAD_MULTIPLE, and the bytes are at most
+ * MPIOX_TOPOLOGY_TEXT_BYTES. Rank 0 does not wait for the others unless they have not read its last message.
  * MPI_SUCCESS or MPI's error code. */
 int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes);
 
@@ -194,19 +194,19 @@ _Atomic int64_t *mpiox_topology_pointer(mpiox_topology *topology, uint32_t view)
 
 /* ---- waiting (mpiox_topology_wait.c) ----------------------------------------------------------------------------- */
 
-/* Idle work of a rank that waits in shared memory: other ranks may need this one's MPI library on their way. Always
- * false. Does nothing in a thread that must not call MPI. */
+/* Idle work of a rank that waits in shared memory: other ranks may need this rank's MPI library before they arrive.
+ * Always false. Does nothing in a thread that must not call MPI. */
 bool mpiox_topology_progress(void *topology);
 /* From now on (or, with false, no longer) the calling thread must not call MPI: it is one of this library's, and
  * the MPI library does not support threads. Local. */
 void mpiox_topology_forbid_mpi(bool forbid);
-/* End the job, whose ranks would wait for ever; does not return (mpiox_topology_abort.c). */
+/* End the job, whose ranks would otherwise wait for ever; does not return (mpiox_topology_abort.c). */
 _Noreturn void mpiox_topology_abort(const mpiox_topology *topology);
-/* Wait for requests, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins, which starves the very
- * rank that it waits for when ranks outnumber cores. Local. 0, or MPIOX_E_MPI when one of them has failed: then
- * what it was to bring is not there. */
+/* Wait for requests, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins; if ranks outnumber cores,
+ * that starves the very rank that it waits for. Local. 0, or MPIOX_E_MPI if a request has failed: then its data has not
+ * arrived. */
 int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *context), void *context);
-/* The same for one nonblocking operation, which MPI returned `code` for. */
+/* The same for one nonblocking operation, for which MPI returned `code`. */
 int mpiox_topology_finish(int code, MPI_Request *request);
 
 /* ---- inside this folder ------------------------------------------------------------------------------------------ */
@@ -221,26 +221,26 @@ bool mpiox_topology_is_over(void *topology, const char *what, bool again);
 bool mpiox_topology_publish(mpiox_topology *topology, void *data, int64_t bytes);
 /* One node, not in use. Rank 0: give it up, if every rank has read all messages; returns whether it has. */
 bool mpiox_topology_page_give_up(mpiox_topology *topology);
-/* Other ranks: has rank 0 given it up? May it, please? Rank 0: would another rank like it to? */
+/* Other ranks: has rank 0 given it up? _ask(): another rank asks rank 0 to give it up; rank 0: does a rank ask? */
 bool mpiox_topology_page_given_up(const mpiox_topology *topology);
 void mpiox_topology_page_ask(mpiox_topology *topology, bool give_up);
 bool mpiox_topology_page_asked(const mpiox_topology *topology);
 
-/* How many more topologies of this process may be kept for later, with communicators and without, and how many
- * communicators may be made. Those that were not used for longest go. Local. */
+/* How many more topologies this process may cache, with communicators and without, and how many communicators it may
+ * make. The process frees those that were not used for longest. Local. */
 typedef struct mpiox_topology_room {
     int plain, with_comms, comms;
 } mpiox_topology_room;
 mpiox_topology_room mpiox_topology_make_room(void);
-/* One that may be reused, from now on; in use. */
+/* Cache a topology, in use now, for later files. */
 void mpiox_topology_keep(mpiox_topology *topology);
 /* The topology that rank 0 has chosen; NULL when it is fresh. */
 mpiox_topology *mpiox_topology_find(MPI_Comm comm, const mpiox_topology_choice *choice);
-/* Rank 0, once: the memory that choice->page leads to. False: there is none. */
+/* Rank 0, once: the memory at choice->page. False: there is none. */
 bool mpiox_topology_take_page(const mpiox_topology_choice *choice, mpiox_segment *out);
 /* The topology of `comm` whose page carries mpiox_topology_bcast(), NULL when there is none; the same on every rank. */
 mpiox_topology *mpiox_topology_of(MPI_Comm comm);
-/* Local; takes it out of those that are kept. NULL-safe. */
+/* Free a topology, and remove it from the cached ones. Local. NULL-safe. */
 void mpiox_topology_free(mpiox_topology *topology);
 
 /* Collective over the node: zero-filled memory of all its ranks. Codes as of mpiox_topology_join(). */
