@@ -3,8 +3,8 @@
  *
  * A layout is (base pointer, description, origin, position): stream byte k lies at base + origin + offset(position +
  * k). NULL description = contiguous: stream byte k lies at base + origin + position + k.
- * Loops are specialised for block lengths 1, 2, 4, 8, 16, 32, 64 where one side is contiguous; no step costs more than
- * O(1) per strided run plus the bytes. Sides must not overlap. Offsets and lengths are bytes. Local; no MPI, no
+ * If one side is contiguous, the loops are specialised for block lengths 1, 2, 4, 8, 16, 32, 64; no step costs more
+ * than O(1) per strided run plus the bytes. Sides must not overlap. Offsets and lengths are bytes. Local; no MPI, no
  * allocation, no errors.
  */
 #ifndef MPIOX_COPY_H

@@ -1,5 +1,5 @@
 /*
- * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and those that pass through lists.
+ * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and the files that iterate over lists.
  */
 #ifndef MPIOX_CURSOR_IMPL_H
 #define MPIOX_CURSOR_IMPL_H
@@ -39,8 +39,8 @@ typedef struct mpiox_list_batch {
     int64_t address;
 } mpiox_list_batch;
 
-/* Yield the whole items of the list under the cursor, at most max_bytes of them, and advance past them. False, and
- * nothing is done, when the cursor is not at the start of an item, or at one that is longer. */
+/* Yield the whole items of the list under the cursor, at most max_bytes of them, and advance past them. False, without
+ * any effect: the cursor is not at the start of an item, or the item is longer. */
 bool mpiox_cursor_next_list(mpiox_cursor *cursor, int64_t max_bytes, mpiox_list_batch *batch);
 
 #endif

@@ -24,8 +24,8 @@
 
 #include "mpiox_error.h"
 
-/* Nesting after normalisation. Deeper types are re-described by lists; a type that needs more than this many levels
- * even so is refused with MPIOX_E_UNSUPPORTED. Sized so that a cursor fits on the stack. */
+/* Nesting after normalisation. Deeper types are described by lists instead; a type that still needs more than this many
+ * levels is refused with MPIOX_E_UNSUPPORTED. A cursor of this depth fits on the stack. */
 #define MPIOX_TYPEMAP_MAX_DEPTH 24
 
 typedef struct mpiox_typemap mpiox_typemap; /* immutable, reference counted, safe to read from many threads */
@@ -67,8 +67,8 @@ int64_t mpiox_typemap_true_lb(const mpiox_typemap *typemap); /* first data byte 
 int64_t mpiox_typemap_true_ub(const mpiox_typemap *typemap); /* one past the last data byte of a tile */
 int mpiox_typemap_depth(const mpiox_typemap *typemap);
 bool mpiox_typemap_is_contiguous(const mpiox_typemap *typemap); /* endless tiling is one gap-free, ordered run */
-/* True when stream order equals address order over the endless tiling and no byte occurs twice, which is what MPI asks
- * of a file type that is written. Only such descriptions may be used with mpiox_typemap_position(). */
+/* True if stream order equals address order over the endless tiling and no byte occurs twice, as MPI requires of a file
+ * type of a write. Only such descriptions may be used with mpiox_typemap_position(). */
 bool mpiox_typemap_is_monotonic(const mpiox_typemap *typemap);
 int64_t mpiox_typemap_pieces(const mpiox_typemap *typemap); /* contiguous pieces of one tile (saturates at INT64_MAX) */
 /* Largest g that divides every piece's offset and length and the extent (0 for an empty description). */
@@ -84,11 +84,11 @@ int64_t mpiox_typemap_position(const mpiox_typemap *typemap, int64_t offset);
 int64_t mpiox_typemap_blob_bytes(const mpiox_typemap *typemap);
 /* Copy the description into blob (8-byte aligned, blob_bytes long). MPIOX_E_FULL when too small. */
 int mpiox_typemap_to_blob(const mpiox_typemap *typemap, void *blob, int64_t blob_bytes);
-/* Check everything (indices, sizes, sums, depth, overflow), then make an own copy. MPIOX_E_CORRUPT on any doubt.
+/* Check everything (indices, sizes, sums, depth, overflow), then make a copy. MPIOX_E_CORRUPT on any doubt.
  * Fuzzed: no input may crash, hang, or yield a description whose operations read out of bounds. */
 int mpiox_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiox_typemap **out);
 /* The same stream moved by -*shift bytes, so that its first byte lies at 0 and its lower bound is 0: views that differ
- * in where they begin only become equal. *shift is its first byte's offset. Codes as of construction. */
+ * only in their beginning become equal. *shift is the offset of the first byte. Codes as of construction. */
 int mpiox_typemap_at_zero(const mpiox_typemap *typemap, int64_t *shift, mpiox_typemap **out);
 /* Equal content (same stream to offset mapping by structure; a false negative is allowed). */
 bool mpiox_typemap_equal(const mpiox_typemap *a, const mpiox_typemap *b);
@@ -124,8 +124,8 @@ typedef struct mpiox_range {
     int64_t length; /* INT64_MAX: endless */
 } mpiox_range;
 
-/* As above for parts. What is disjoint within the tiles that are touched is often not so endlessly, for example vectors
- * without padding (extent (n - 1) * stride + block), whose tiles run into each other's. */
+/* As above for parts. Two tilings may share bytes although their parts do not, for example vectors without padding
+ * (extent (n - 1) * stride + block), whose tiles run into each other. */
 bool mpiox_typemap_disjoint_ranges(const mpiox_range *a, const mpiox_range *b);
 
 #endif

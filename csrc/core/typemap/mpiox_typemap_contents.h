@@ -9,10 +9,10 @@
 #include "mpiox_typemap.h"
 #include "mpiox_typemap_items.h"
 
-/* The arguments of the type's constructor. They are read in the order of the constructor's argument list: small counts
- * come from `integers`, addresses from `addresses`; of a type made by a large-count constructor both are in
- * `counts`. Of types that are lists with an address for each item, `addresses` and `integers` lie in `items`, the room
- * for the description of that list. */
+/* The arguments of the type's constructor. The reader gets them in the order of the constructor's argument list: small
+ * counts from `integers`, addresses from `addresses`; of a type made by a large-count constructor both from `counts`.
+ * If the type is a list with an address for each item, `addresses` and `integers` are in `items`, the memory of that
+ * list's description. */
 typedef struct mpiox_contents {
     int combiner;
     int64_t n_integers, n_addresses, n_counts, n_types;
@@ -22,22 +22,22 @@ typedef struct mpiox_contents {
     MPI_Datatype *types;
     mpiox_items items;
     int64_t next_integer, next_address, next_count;
-    bool exhausted; /* more was read than there is: the MPI library disagrees with its standard */
+    bool exhausted; /* more arguments were read than there are: the MPI library violates its standard */
 } mpiox_contents;
 
 /* Combiner and numbers only; nothing to free. */
 int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *contents);
-/* Named types and those of MPI_Type_create_f90_*: handles that are never freed. */
+/* Is it a named type, or one of MPI_Type_create_f90_*? Such handles are never freed. */
 bool mpiox_contents_are_predefined(const mpiox_contents *contents);
 /* The same for a datatype; false if MPI does not return it. */
 bool mpiox_contents_is_predefined(MPI_Datatype datatype);
 
-/* All of it: 0, MPIOX_E_MPI or MPIOX_E_NOMEM; nothing to free then. Local. */
+/* Read all arguments: 0, MPIOX_E_MPI or MPIOX_E_NOMEM, and then nothing is to be freed. Local. */
 int mpiox_contents_get(MPI_Datatype datatype, mpiox_contents *contents);
 /* Also frees the derived handles among `types`. */
 void mpiox_contents_free(mpiox_contents *contents);
 
-/* The next argument of that kind, 0 when there is none (contents->exhausted is then set). Addresses are bytes. */
+/* The next argument of that kind, 0 if there is none (then contents->exhausted is set). Addresses are bytes. */
 int mpiox_contents_integer(mpiox_contents *contents);
 int64_t mpiox_contents_count(mpiox_contents *contents);
 int64_t mpiox_contents_address(mpiox_contents *contents);

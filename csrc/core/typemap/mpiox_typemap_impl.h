@@ -101,12 +101,12 @@ static inline int64_t mpiox_list_start(const mpiox_node *node, const int64_t *po
 
 /* ---- trees under construction ----------------------------------------------------------------------------------- */
 
-/* A node that owns its children. NULL stands for "no data". `offset` is the displacement from whatever holds it. */
+/* A node that owns its children. NULL stands for "no data". `offset` is the displacement from its parent's origin. */
 typedef struct mpiox_tree {
     int32_t kind;
     int32_t depth;
     bool monotonic;
-    bool borrows; /* arrays belong to a description that outlives this tree, and are canonical or corrupt */
+    bool borrows; /* the arrays belong to a description that outlives this tree, and are canonical or corrupt */
     int64_t offset;
     int64_t size;
     int64_t count;
@@ -144,18 +144,18 @@ mpiox_tree *mpiox_tree_new(int32_t kind); /* zeros but for the kind; NULL withou
 /* Append every piece of the tree, displaced by `base`; the arrays are large enough. */
 void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_piece_sink *sink);
 
-/* Smart constructors. They take over their subtrees (also when they fail), normalise, check every sum for overflow and
- * return 0 or a negative code; *out may become NULL ("no data"). */
+/* Constructors that normalise. They own their subtrees from now on (also if they fail), check every sum for overflow
+ * and return 0 or a negative code; *out may become NULL ("no data"). */
 int mpiox_tree_block(int64_t length, mpiox_tree **out);
 int mpiox_tree_loop(int64_t count, int64_t stride, mpiox_tree *child, mpiox_tree **out);
-/* members: n subtrees, the array itself is borrowed. */
+/* members: n subtrees; the array itself is borrowed. */
 int mpiox_tree_struct(int64_t n, mpiox_tree **members, mpiox_tree **out);
-/* displacements[n]; item i holds the bytes prefix[i] .. prefix[i + 1] of the stream, or `length` bytes when prefix is
- * NULL. With a child an item is (bytes / child size) tiles of it, `stride` apart. Arrays are taken over unless
- * `borrows`, which also promises that they are canonical: MPIOX_E_CORRUPT when they are not. */
+/* displacements[n]; item i has the bytes prefix[i] .. prefix[i + 1] of the stream, or `length` bytes if prefix is NULL.
+ * With a child an item is (bytes / child size) tiles of the child, `stride` apart. The node owns the arrays, unless
+ * `borrows`, which also promises that they are canonical: MPIOX_E_CORRUPT if they are not. */
 int mpiox_tree_list(int64_t n, int64_t *displacements, int64_t *prefix, int64_t length, int64_t stride,
                     mpiox_tree *child, bool borrows, mpiox_tree **out);
-/* Replace a subtree by the list of its pieces (depth 1). MPIOX_E_UNSUPPORTED when there are too many; *tree stays. */
+/* Replace a subtree by the list of its pieces (depth 1). MPIOX_E_UNSUPPORTED: too many pieces; *tree is unchanged. */
 int mpiox_tree_flatten(mpiox_tree **tree);
 int mpiox_tree_shift(mpiox_tree *tree, int64_t displacement); /* NULL-safe; does not take over */
 void mpiox_tree_free(mpiox_tree *tree);                       /* NULL-safe */
@@ -188,7 +188,7 @@ static inline int64_t mpiox_gcd(int64_t a, int64_t b)
 {
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
     uint64_t y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
-    if (x != 0 && (x & (x - 1)) == 0 && (y & (x - 1)) == 0) { /* mostly so, and divisions are slow */
+    if (x != 0 && (x & (x - 1)) == 0 && (y & (x - 1)) == 0) { /* the usual case; divisions are slow */
         return (int64_t)x;
     }
     while (y != 0) {

@@ -11,11 +11,11 @@
 
 #include "mpiox_typemap.h"
 
-/* New reference in *out (free it). Local, calls PMPI_* only. MPIOX_E_UNSUPPORTED for a combiner it does not know,
- * MPIOX_E_MPI when an MPI call fails. */
+/* New reference in *out (free it). Local, calls PMPI_* only. MPIOX_E_UNSUPPORTED: an unknown combiner; MPIOX_E_MPI: an
+ * MPI call failed. */
 int mpiox_typemap_from_datatype(MPI_Datatype datatype, mpiox_typemap **out);
 
-/* Release the attribute key; while MPI_Finalize runs. A later need makes another one. */
+/* Release the attribute key; while MPI_Finalize runs. A later call makes a new key. */
 void mpiox_typemap_mpi_finalize(void);
 
 #endif

@@ -11,11 +11,12 @@
 
 typedef struct mpiox_typemap_order {
     bool reaches_back; /* has bytes before its origin */
-    bool descends;     /* a piece begins before the one before it does */
-    bool overlaps;     /* a piece begins before the one before it ends; only set if none descends */
+    bool descends;     /* a piece begins before its predecessor begins */
+    bool overlaps;     /* a piece begins before its predecessor ends; only set if none descends */
 } mpiox_typemap_order;
 
-/* At once for monotonic descriptions; else one pass over the runs of one element, up to the first that descends. */
+/* Immediate for monotonic descriptions; otherwise one pass over the runs of one element, up to the first that
+ * descends. */
 mpiox_typemap_order mpiox_typemap_order_of(const mpiox_typemap *map);
 
 #endif

@@ -23,14 +23,14 @@ static inline int64_t mpiox_auto_common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Is a domain one part of the file, or a few, so that its requests may span stripes? */
+/* Is a domain one part of the file, or a few parts, so that its requests may span stripes? */
 bool mpiox_auto_is_contiguous(const mpiox_partition_method *method, const mpiox_geometry *geometry);
 
-/* *seconds; stripe_size_io: with requests of one stripe at most. 0 or MPIOX_E_NOMEM. */
+/* *seconds = the estimate; stripe_size_io: with requests of one stripe at most. 0 or MPIOX_E_NOMEM. */
 int mpiox_auto_cost(const mpiox_auto_cost_case *c, const mpiox_partition_method *method, bool stripe_size_io,
                     double *seconds);
 
-/* Seconds until the owners of locks and pages under another method have given them back, including the writing of
+/* Seconds until the owners of locks and pages under another method have released them, including the writing of
  * `unwritten` bytes of the region. An upper bound: pages may have been written long ago. */
 double mpiox_auto_cost_of_change(const mpiox_auto_cost_case *c, const mpiox_partition_method *held, int64_t unwritten);
 

@@ -1,8 +1,8 @@
 /*
  * mpiox_auto_rules.h - the form of the rules of `auto`. To decide by them: mpiox_auto_select.h.
  *
- * A rule has a condition and a choice. Condition: a set of cases, each one bit. Cases belong to questions; facts answer
- * every question with one case. A rule applies if each of its questions is answered by a case that it names.
+ * A rule has a condition and a choice. A condition is a set of cases, each one bit. Cases belong to questions; facts
+ * answer every question with one case. A rule applies if, for each of its questions, it names the case of the answer.
  */
 #ifndef MPIOX_AUTO_RULES_H
 #define MPIOX_AUTO_RULES_H
@@ -23,8 +23,8 @@ typedef enum mpiox_auto_topic { /* the topics of rules, in the order in which th
                                 MPIOX_TOPICS
 } mpiox_auto_topic;
 
-/* X(case, question, text). S: servers, or subfiles; A: aggregators; before their number is decided, as many as there
- * may be. */
+/* X(case, question, text). S: servers, or subfiles; A: aggregators, or their largest possible number before the number
+ * is decided. */
 #define MPIOX_AUTO_CASES(X)                                                                                            \
     X(LOCAL, LOCKS, "one page cache")                                                                                  \
     X(SERVER, LOCKS, "locks by each server")                                                                           \
@@ -89,10 +89,10 @@ typedef struct mpiox_auto_rule {
     const mpiox_partition_method *method; /* topic "method" */
     mpiox_auto_take take;                 /* other topics */
     const char *reason, *source;
-    const mpiox_auto_system *system; /* "estimate": whose speeds; NULL: nothing is estimated */
+    const mpiox_auto_system *system; /* "estimate": the system whose speeds count; NULL: no estimate */
 } mpiox_auto_rule;
 
-/* The first rule of a topic that matches the cases; the last rule of a topic always does. */
+/* The first rule of a topic whose condition the cases fulfil; the last rule of a topic has none. */
 const mpiox_auto_rule *mpiox_auto_rule_find(mpiox_auto_topic topic, uint32_t cases);
 
 /* The text of a case; static. */

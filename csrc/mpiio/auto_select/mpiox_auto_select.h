@@ -11,7 +11,7 @@
 #include "mpiox_layout.h"
 #include "mpiox_partition.h"
 
-/* The request of a hint, or that it leaves the choice open. The values are those of mpiox_switch. */
+/* The request of a hint; OPEN: no request. The values are those of mpiox_switch. */
 typedef enum mpiox_auto_wish { MPIOX_AUTO_NO = 0, MPIOX_AUTO_YES, MPIOX_AUTO_OPEN } mpiox_auto_wish;
 
 typedef struct mpiox_auto_facts {
@@ -19,13 +19,13 @@ typedef struct mpiox_auto_facts {
     int64_t start, end; /* half-open access region; start == end: none yet, a file is being opened */
     bool write;         /* false: the access reads */
     /* The state that the file's collectives have left, see mpiox_auto_held. */
-    const mpiox_partition_method *held; /* NULL: nothing */
-    int64_t held_bytes;                 /* of the access, written under it */
-    int32_t aggregators;                /* as many as there may be; with nodes == 0 as many as there are */
-    int32_t nodes;                      /* nodes they may lie on; 0: their number is settled */
-    int32_t nics;                       /* cards of the fast network that each of these has; 0: not known */
+    const mpiox_partition_method *held; /* NULL: no state */
+    int64_t held_bytes;                 /* bytes of the access, written under that method */
+    int32_t aggregators;                /* their largest possible number; with nodes == 0 their number */
+    int32_t nodes;                      /* nodes that they may be on; 0: their number is decided */
+    int32_t nics;                       /* cards of the fast network of each of these nodes; 0: not known */
     /* hints */
-    int32_t aggregators_asked;            /* cb_nodes; 0: open */
+    int32_t aggregators_asked;            /* the hint cb_nodes; 0: open */
     int64_t window_asked;                 /* cb_buffer_size, or the window in force; 0: open */
     const mpiox_partition_method *method; /* mpiox_partition; NULL: open */
     mpiox_auto_wish stripe_size_io;       /* mpiox_stripe_size_io */
@@ -39,38 +39,38 @@ typedef struct mpiox_auto_decision {
     int64_t alignment_bytes;                  /* no file domain begins inside such a unit: the stripe size, or 1 */
     bool stripe_size_io;                      /* no request larger than a stripe or across a stripe's end */
     const mpiox_partition_method *instead_of; /* the rules' method, if another one is faster; else NULL */
-    bool instead_of_held;                     /* ... it is that of the collectives before */
+    bool instead_of_held;                     /* ... namely the method of the collectives before */
     const char *reason;                       /* of the method; static text */
-    const char *source;                       /* where the rule comes from; static text */
-    /* to explain it */
+    const char *source;                       /* the source of the rule; static text */
+    /* to explain the decision */
     double time;                         /* of the method, seconds, estimated; 0: not estimated */
-    const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: there was none */
-    double other_time;                   /* including the cost of a change of owners, if the owners were other ones */
-    bool changes;                        /* ... there were */
+    const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: no other was estimated */
+    double other_time;                   /* including the cost of a change of owners, if the owners change */
+    bool changes;                        /* ... they do */
     mpiox_layout layout;
-    const char *locks; /* whose they are; static text */
+    const char *locks; /* the protocol of the locks; static text */
 } mpiox_auto_decision;
 
-/* The owners of the locks and cached pages that a file handle's collectives have left. Zero-filled: none. It depends
- * only on values that are the same on all ranks: the regions and methods of collectives with file domains, not the
- * accesses of one rank alone. */
+/* The owners of the locks and cached pages that a file handle's collectives have left. Zero-filled: none. The state
+ * depends only on values that are the same on all ranks: the regions and methods of collectives with file domains, not
+ * the accesses of one rank alone. */
 typedef struct mpiox_auto_held {
-    const mpiox_partition_method *method; /* of the last one */
-    int64_t start, end;                   /* hull of the bytes written since that is the method; start == end: none */
+    const mpiox_partition_method *method; /* of the last such collective */
+    int64_t start, end;                   /* hull of the bytes written since then by that method; start == end: none */
 } mpiox_auto_held;
 
-/* A collective accesses the region of the facts in this way. */
+/* Note that a collective accesses the region of the facts by this method. */
 void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const mpiox_partition_method *method);
 /* Add the state to the facts, whose region is set. */
 void mpiox_auto_set_held(const mpiox_auto_held *held, mpiox_auto_facts *facts);
 
-/* Decide. MPIOX_E_ARG: the facts are no geometry that a planner accepts, or no window; MPIOX_E_NOMEM. If methods are
- * compared it takes as long as planning a few rounds by each of them. */
+/* Decide. MPIOX_E_ARG: no planner accepts the facts as a geometry, or there is no window; MPIOX_E_NOMEM. If methods are
+ * compared, this takes as long as planning a few rounds by each of them. */
 int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out);
 
 #define MPIOX_AUTO_KEPT 4
 
-/* The last decisions for collectives of a file, which often access as much again further on. Zero-filled: none yet. */
+/* The last decisions for collectives of a file, which often access as much again further on. Zero-filled: empty. */
 typedef struct mpiox_auto_memory {
     mpiox_auto_facts facts[MPIOX_AUTO_KEPT];
     mpiox_auto_decision decisions[MPIOX_AUTO_KEPT];
@@ -80,8 +80,9 @@ typedef struct mpiox_auto_memory {
 /* The same as mpiox_auto_decide(), from a memory of recent decisions. */
 int mpiox_auto_decide_again(mpiox_auto_memory *memory, const mpiox_auto_facts *facts, mpiox_auto_decision *out);
 
-/* One line for the statistics: the method, aggregators, servers, stripe and window; the reason and its source; its
- * estimated time and the best other method, if that was estimated. Cut off at text_bytes, which is 1 or more. */
+/* One line for the statistics: the method, aggregators, servers, stripe and window; the reason and its source; the
+ * method's estimated time and the best other method, if these were estimated. Cut off at text_bytes, which is 1 or
+ * more. */
 void mpiox_auto_explain(const mpiox_auto_decision *decision, char *text, int64_t text_bytes);
 
 #endif
