@@ -2,11 +2,11 @@
 
 Problem. A name leaks by many ways: an executable, a path, a sentence of a diagnosis, a column of JSON.
 
-Algorithm. Names are taken out of the tables before anything is made of them: what is never there cannot leak. Columns
-are let through by a list of what is known to be harmless: numbers that the schema counts or measures, and few texts. It
-is no list of what is secret. A column that the schema gains, or that a query makes up, is dropped until it is on the
-list. Logs, jobs and files keep numbers of their own, in order of appearance; times count from the beginning of the
-first job's 5-s step, so that they still meet the steps of LMT. Applications become science areas with a number.
+Algorithm. Names are removed from the tables before any result is computed, so that no result can leak them. A column
+passes only if a list of harmless columns has it: numbers that the schema counts or measures, and few texts. A column
+that the schema gains, or that a query computes, is dropped until the list has it. Logs, jobs and files keep numbers of
+their own, in order of appearance; times count from the beginning of the first job's 5-s step, so that they still meet
+the steps of LMT. Applications become science areas with a number.
 
 Guarantees. No value of a column that is not on the list appears in a result. Numbers stay: a reader who knows the exact
 bytes of a job will find it again.

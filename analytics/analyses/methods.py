@@ -1,15 +1,15 @@
 """Methods compared by their measurements: by the bench, or of any program by the library's own statistics.
 
-Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench, or the time of a program's accesses, says which
-method was faster. The extension's statistics say what each method did; beside each other they say why.
+Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench, or the time of a program's accesses, shows that
+a method was faster. The extension's statistics of both methods, side by side, show why.
 
 Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface,
-operation and phase of a kernel. Of two methods every statistic is compared. Times of planning, exchange, storage and
-waiting are those of the rank that spent longest in it, so they overlap among ranks and do not add up; of a kernel also
-those of opening and closing. Counts are rounds, requests and their size, and messages. The phases whose times differ
-most in the direction of the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is
-concluded from a statistic that one of the two does not have, and nothing at all where the repetitions of the two
-overlap: then there is no difference to explain, by the rule of ``mpiio-ext bench report --baseline``.
+operation and phase of a kernel. Every statistic of two methods is compared. A time of planning, exchange, storage or
+waiting (of a kernel also of opening and closing) is that of the rank with the longest one; so the times overlap among
+ranks and do not add up. Counts are rounds, requests and their size, and messages. The evidence is the phases whose
+times differ most in the direction of the total. Imbalance costs the time in which ranks wait for others. A statistic
+that one method lacks leads to no conclusion. Nothing is concluded if the repetitions of the two methods overlap: then
+there is no difference to explain, by the rule of ``mpiio-ext bench report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """

@@ -1,15 +1,15 @@
 """The rules about how libraries carry calls out: read-modify-write, tiny pieces, pointers and reads of the MPI library.
 
-Problem. What reaches the file system is not what the program asked for: the MPI library reads ranges to write pieces,
-or to read them, and keeps a shared pointer in a file of its own. And a call may cost more than its bytes.
+Problem. The file system gets other requests than the program makes: the MPI library reads ranges to write pieces, or to
+read them, and keeps a shared pointer in a file of its own. And a call may cost more than its bytes.
 
-Algorithm. Bytes, calls and times of MPI-IO are held against those of POSIX. Read-modify-write writes the gaps as well:
-so more is written than was asked for, by requests within the MPI-IO calls. Without gaps it shows by its order: each
-read is followed by a write. Tiny pieces are a cause where a rank makes many, and spends the time in them.
+Algorithm. Bytes, calls and times of MPI-IO are compared with those of POSIX. Read-modify-write writes the gaps as well:
+the requests within the MPI-IO calls write more bytes than the program. Without gaps its order shows it: a write follows
+each read. Tiny pieces are a cause if a rank makes many, and spends its time in them.
 
-Guarantees. Bytes that a program reads or writes through POSIX itself, beside MPI-IO, are not the MPI library's: where
-the requests take longer than the MPI-IO calls, nothing is said; nor where exactly as much is written as was asked for,
-and reads do not alternate with writes.
+Guarantees. Bytes that a program reads or writes through POSIX itself, beside MPI-IO, are not the MPI library's. So
+there is no finding if the requests take longer than the MPI-IO calls. There is none either if the requests write
+exactly the program's bytes, and reads do not alternate with writes.
 """
 
 from __future__ import annotations

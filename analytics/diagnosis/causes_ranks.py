@@ -1,16 +1,16 @@
 """The rules about ranks: one or few do the work, or one needs longer than the others.
 
-Problem. A sum over ranks does not show what the job waits for: it waits for one rank, the slowest. That may be another
-one in each file.
+Problem. A sum over ranks does not show the rank that the job waits for: the slowest one, which may differ from file to
+file.
 
-Algorithm. Times and bytes of one rank (:mod:`.ranks`) are held against the critical time and against the bytes of the
-file. Confidence is high where both speak for the cause: the rank has the bytes, and it spends the time. DXT has the
-time and bytes of each rank in each file, HEATMAP its bytes in all. A rank has more to do where it moves 1.5 times what
-an average one does of those that move any. Ranks that are even over all files are no imbalance. A rank has small pieces
-for itself where its bytes beyond the fastest rank's are those of all small pieces.
+Algorithm. Times and bytes of one rank (:mod:`.ranks`) are compared with the critical time and with the bytes of the
+file. Confidence is high if both support the cause: the rank has the bytes, and it spends the time. DXT has the time and
+bytes of each rank in each file, HEATMAP the bytes of each rank in all files. A rank has more to do if it moves 1.5
+times the bytes of an average rank that moves any. Ranks that are even over all files are no imbalance. A rank alone has
+small pieces if all small pieces together have the bytes that it moves beyond the fastest rank's.
 
-Guarantees. Aggregators of collective calls, and what fills a file before the ranks write (MPI_File_preallocate), are no
-imbalance of the program.
+Guarantees. Aggregators of collective calls, and the filling of a file before the ranks write (MPI_File_preallocate),
+are no imbalance of the program.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The rules about files and storage: slow targets, many processes at few of them, the same data again, order, layouts.
 
-Problem. A log of the job shows only that calls take long: a target may be slow, asked by too many, or asked for the
-same again and again; files may be many, or one after the other. A disk that is down makes the others do its work, and
-one that is emptied has copies to make besides.
+Problem. A log of the job shows only that calls take long. A target may be slow, get too many requests, or get the same
+request again and again. Files may be many, or one after the other. If a disk is down, the others do its work; a disk
+that is being emptied has to copy besides.
 
-Algorithm. A target is slow where several alike files on it take several times longer for a byte than those on the
-others. What is slow on it is charged to it, not all that touches it. Ranks read the same where they read far more bytes
-than there are up to the last one. Files are one after the other where they do not overlap. Where no rule is about the
-file with most of the time, that file is named. The state of disks is that of the last list before the job began
-(:func:`mpiio_ext.analytics.tools.health.disk_states`); no source shows how much of the time it costs, so that this
-finding is never of high confidence.
+Algorithm. A target is slow if several alike files on it take several times longer for a byte than files on other
+targets. Only their slow time is charged to the target, not the time of all its files. Ranks read the same bytes if they
+read far more bytes than there are up to the last one. Files are one after the other if they do not overlap. If no rule
+is about the file with most of the time, that file is named. The state of disks is that of the last list before the job
+began (:func:`mpiio_ext.analytics.tools.health.disk_states`). No source shows how much of the time the state costs, so
+that this finding is never of high confidence.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
-"""Which values of the servers are gaps of monitoring: the job itself moved more than the servers counted.
+"""Gaps of monitoring in the servers' values: the job itself moved more than the servers counted.
 
 Problem. Where samples of the servers are missing, their sums are too small, or 0. Such a number looks like a quiet file
 system, and would stand in medians, quarters, correlations and explanations.
 
-Algorithm. What the servers moved, opened or were asked for includes what the job did meanwhile. A sum of the servers
-below the job's own, by more than clocks explain (`MOST_COVERAGE`), is a gap, and so is what was made of the same
-samples: mean and extreme rates, and of opens all operations of metadata servers. A metric of the servers that is 0 in
-all rows of a file system was never measured. Shares of fullness that a table calls percent are recognised by their
-values.
+Algorithm. The servers' bytes, opens and requests include those of the job. A sum of the servers below the job's own, by
+more than clocks explain (`MOST_COVERAGE`), is a gap. The values of the same samples are gaps, too: mean and extreme
+rates, and for opens all operations of metadata servers. A metric of the servers that is 0 in all rows of a file system
+was never measured. Shares of fullness that a table calls percent are recognised by their values.
 
-Guarantees. A gap is no value wherever numbers of the table are asked for; the table itself keeps what was stored, so
-that a saved one can be filtered again. Where the job's own traffic is not known nothing is judged. State of the file
-system (``fshealth_``), which may be 0 for a year, is no traffic.
+Guarantees. Readers of the table's numbers get no value for a gap; the table itself keeps the stored value, so that a
+saved table can be filtered again. If the job's own traffic is not known, no value is a gap. State of the file system
+(``fshealth_``), which may be 0 for a year, is no traffic.
 
 Source: Lockwood et al. (PDSW-DISCS 2017; SC18) for coverage factors and for the limit.
 """

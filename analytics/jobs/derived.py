@@ -1,15 +1,15 @@
 """Metrics made of other columns: the kind of I/O, coverage factors, contention, normalised performance.
 
-Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section III: the coverage factor of a job is what the job itself moved
-(Darshan), over what all servers of the file system moved meanwhile (LMT or ggiostat). SC18 ("A Year in the Life of a
-Parallel File System"), Section III: contention is 1 minus the coverage factor. Performance is normalised by the best
-job of the same kind on the same file system. The rules by which a row is *file per process* or *shared file*, and
-*read* or *write*, are those of the published tools (tokio-abcutils).
+Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section III: the coverage factor of a job is the traffic of the job
+itself (Darshan) over the traffic of all servers of the file system meanwhile (LMT or ggiostat). SC18 ("A Year in the
+Life of a Parallel File System"), Section III: contention is 1 minus the coverage factor. Performance is normalised by
+the best job of the same kind on the same file system. The rules by which a row is *file per process* or *shared file*,
+and *read* or *write*, are those of the published tools (tokio-abcutils).
 
-Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A value that the table has already
-stays as it is, and one that a row lacks is computed, also where other rows have it: tables of several origins can be
-stacked. But what depends on which other rows there are (`RELATIVE`) is always computed, since a stored value is of
-another set of rows; and a coverage factor beyond the limit is not used, nor its contention, wherever they come from.
+Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A value that the table already has
+is not changed. A value that a row lacks is computed, also if other rows have it, so that tables of several origins can
+be stacked. But columns that depend on the other rows (`RELATIVE`) are always computed, since a stored value belongs to
+another set of rows. A coverage factor beyond the limit is not used, nor its contention, from whatever origin.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Summaries with newer ones added to them.
 
 A log has one row; its key is ``_log_id``. Merging with newer summaries replaces rows of the same log. A log that was
-cut when it was first read may get another ID when it is whole, so that job, start and file name say, too, that two logs
-are the same. The row of a whole log replaces that of a part of it, and never the other way round.
+cut off when it was first read may get another ID when it is complete; so two logs are also the same if job, start and
+file name agree. The row of a complete log replaces the row of a part of it, and never the other way round.
 
 Several tables of summaries as one, each job once.
 
-Problem. Tables overlap: a year that was saved, the months since, the archive that both were made of. A row that is
-there twice counts twice in each median, and two levels of half as many jobs look sure.
+Problem. Tables overlap: a saved year, the months since, the archive from which both were made. A row that two tables
+have counts twice in each median, and two levels of half as many jobs look sure.
 
-Algorithm. Rows of different tables are of the same run where job, file system, motif and start (to the second) are the
-same, unless both name their log and the names differ: programs of a job that began together. Of such rows that of the
-last table stays, which is the one that was made last where tables are given in their order.
+Algorithm. Rows of different tables belong to the same run if job, file system, motif and start (to the second) are
+equal, unless both name their log and the names differ: programs of a job that began together. Of such rows the row of
+the last table stays, which is the newest if tables are given in their order.
 
-Guarantees. Rows of one table are never taken for each other, nor rows without a start. The number of those left out is
-reported. Each row has the name of its file, since what a complete row has differs from file to file.
+Guarantees. Rows of one table are never merged, nor rows without a start. The number of dropped rows is reported. Each
+row has the name of its file, since the columns of a complete row differ from file to file.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""What the tools answer, as the scalars of a job's row.
+"""The answers of the tools, as the scalars of a job's row.
 
 Sums, means and extremes are those of TOKIO's published tables: rates are of all targets together, step by step; loads
-and rates of operations are of single servers. A step in which no server has a value is left out of means and extremes;
-``fs_frac_missing`` says how much is.
+and rates of operations are of single servers. Means and extremes leave out a step in which no server has a value;
+``fs_frac_missing`` is the share of such steps.
 
 Source: pytokio, summarize_job and tools; tokio-abcutils, core (coverage factors).
 
-The sources of a site about a period: all columns of a summary but those of the program.
+The facts of a site's sources about a period: all columns of a summary but those of the program.
 
-Problem. A job's log and a measurement of the bench are joined to the same sources by the same questions.
+Problem. A job's log and a measurement of the bench need the same facts from the same sources.
 
-Algorithm. The period is asked of the servers, the scheduler and the network; the state of the file system is that of
-the last sample before its begin. Each answer fills its columns (:mod:`mpiio_ext.analytics.jobs.row`).
+Algorithm. The servers, the scheduler and the network are queried for the period; the state of the file system is that
+of the last sample before its begin. Each answer fills its columns (:mod:`mpiio_ext.analytics.jobs.row`).
 
 Guarantees. Facts without an answer have no column, and a note has the reason.
 """

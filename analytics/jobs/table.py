@@ -4,13 +4,13 @@ Problem. A history of jobs is small (thousands of rows) and wide (hundreds of co
 columns of it. A file may hold a number as a text, or a text where a number should be. Summaries have notes, and series
 of the servers, that belong to their rows.
 
-Algorithm. Columns stay Arrow, and become an array of floats or of texts when they are first asked for. Those of chosen
-rows are taken when they are asked for: a study takes hundreds of sets of rows, and a few columns each. Columns of
-:data:`.columns.SUMMARY` have its types and, as metadata, its units and meanings.
+Algorithm. Columns stay Arrow, and become an array of floats or of texts at their first use. So do the columns of chosen
+rows: a study takes hundreds of sets of rows, and a few columns each. Columns of :data:`.columns.SUMMARY` have its types
+and, as metadata, its units and meanings.
 
-Guarantees. What is missing is NULL in the table, NaN or "" in an array, never 0, and a 0 that cannot be is missing too
-(`NEVER_ZERO`), as are gaps of the servers' monitoring (:mod:`.coverage`). A column that is asked for as numbers and
-holds a text is an error that names the column and the text.
+Guarantees. A missing value is NULL in the table, NaN or "" in an array, never 0. An impossible 0 is missing, too
+(`NEVER_ZERO`), as are gaps of the servers' monitoring (:mod:`.coverage`). If a column holds a text and is read as
+numbers, the error names the column and the text.
 """
 
 from __future__ import annotations

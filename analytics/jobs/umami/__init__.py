@@ -1,21 +1,20 @@
 """The numbers of an UMAMI figure.
 
-Problem. Whether the value of a metric is usual shows only beside its values during other jobs of the same kind. Whether
-it is good shows only when it is known which side is good.
+Problem. A metric's value is usual or not only beside its values during other jobs of the same kind. It is good or not
+only if the good side is known.
 
 Algorithm. For each metric: its values over time; the box of the values of all jobs but this one; the quarter of that
 distribution in which this job lies, from the worst (1) to the best (4). The share of the other jobs that are below it
 counts equal ones half.
 
-Guarantees. The job is in no statistic. A metric that the job does not have has no quarter, nor one of which fewer than
-`LEAST` other jobs have a value; one without a history has no box. Source: Lockwood et al., UMAMI (PDSW-DISCS 2017),
-Section IV.
+Guarantees. The job is in no statistic. A metric has no quarter if the job lacks it, or if fewer than `LEAST` other jobs
+have a value; a metric without a history has no box. Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section IV.
 
 The row of a table that is the requested job, and the jobs of its history.
 
-A job of the scheduler may run several programs, each a row: then the motif says which. What the history is, the paper
-leaves to the reader of the figure. Here it is the jobs of the same file system, motif and processes that began before:
-what came later was no part of what could be expected. Later ones are taken if they are asked for.
+A job of the scheduler may run several programs, each a row: then the motif selects one. The paper leaves the choice of
+the history to the reader of the figure. Here the history is the jobs of the same file system, motif and processes that
+began before, since later jobs could not shape an expectation. The user can request later jobs, too.
 """
 
 from __future__ import annotations
