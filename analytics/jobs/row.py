@@ -2,7 +2,7 @@
 
 Sums, means and extremes are those of TOKIO's published tables: rates are of all targets together, step by step; loads
 and rates of operations are of single servers. Means and extremes leave out a step in which no server has a value;
-``fs_frac_missing`` is the share of such steps.
+``fs_frac_missing`` is the share of the values (target, step) of the period that no source has.
 
 Source: pytokio, summarize_job and tools; tokio-abcutils, core (coverage factors).
 

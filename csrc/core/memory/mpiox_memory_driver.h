@@ -47,7 +47,7 @@ struct mpiox_memory_kind {
     const char *library;                  /* how the file name of the driver begins */
     bool is_mapped;                       /* the processor may be able to access it, slowly: no EFAULT */
     const char *const *functions;         /* names of those of the driver, at most MPIOX_MEMORY_FUNCTIONS, then NULL */
-    void (*take)(void *const *functions); /* receives them in this order; before all other calls */
+    void (*take)(void *const *functions); /* stores `functions`, in this order; before all other calls */
     const mpiox_memory_driver *driver;
     bool (*find)(const void *pointer, mpiox_device *out);  /* is it memory that only the device should access? */
     int (*enter)(const mpiox_device *device, int *before); /* make it the thread's current one; leave() undoes that */
