@@ -43,7 +43,7 @@ typedef struct mpiox_stripe_set {
 } mpiox_stripe_set;
 
 typedef struct mpiox_domain {
-    int64_t n_sets;
+    int64_t n_sets;               /* 0: the aggregator has no byte of the region */
     const mpiox_stripe_set *sets; /* owned by the plan; in the order in which the aggregator processes them */
 } mpiox_domain;
 
@@ -51,10 +51,10 @@ typedef struct mpiox_partition_method mpiox_partition_method;
 
 typedef struct mpiox_plan {
     mpiox_geometry geometry;
-    int32_t aggregators_used; /* after the method's adjustment; domains of the rest are empty */
-    mpiox_domain *domains;    /* geometry.aggregators of them */
-    const mpiox_partition_method *method;
-    struct mpiox_plan_store *store; /* private: memory of the sets, prepared window numbers */
+    int32_t aggregators_used;             /* after the method's adjustment; domains of the rest are empty */
+    mpiox_domain *domains;                /* geometry.aggregators of them */
+    const mpiox_partition_method *method; /* borrowed: static */
+    struct mpiox_plan_store *store;       /* private: memory of the sets, prepared window numbers */
 } mpiox_plan;
 
 typedef struct mpiox_extent {

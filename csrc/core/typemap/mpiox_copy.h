@@ -13,7 +13,7 @@
 #include "mpiox_typemap.h"
 
 typedef struct mpiox_memory_layout {
-    void *base;
+    void *base;                   /* what offsets count from */
     const mpiox_typemap *typemap; /* borrowed; NULL = contiguous */
     int64_t origin;               /* bytes added to every offset; may be negative */
     int64_t position;             /* stream position of the first byte */

@@ -123,8 +123,8 @@ typedef struct mpiox_file_record {
     /* mpiox_cache_family.h: the time of the file's last change, the greatest so far, and its size then; > 0: a write
      * began then, and the delegate has not checked since. Nanoseconds of CLOCK_REALTIME. */
     _Atomic int64_t seen_ns, seen_bytes, begun_ns;
-    _Atomic int64_t end; /* one past the last byte ever deposited since the file was opened; 0: none */
-    _Atomic int32_t error_count;
+    _Atomic int64_t end;         /* one past the last byte ever deposited since the file was opened; 0: none */
+    _Atomic int32_t error_count; /* changed under error_lock: those in errors[], and error_more */
     _Atomic int32_t drain_errno; /* why writing behind the close does not go on, 0: it does */
     _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
     /* The owners of the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
@@ -241,9 +241,9 @@ typedef struct mpiox_cache_header {
     int64_t ring_at, buckets_at, frames_at, dirty_at, blocks_at, pages_at, total_bytes;
     uint32_t bucket_count;       /* a power of two */
     int32_t delegate, delegates; /* which one of how many */
-    int64_t pid;
-    char host[64];
-    char service[64], mode[16]; /* for the status: which job's delegates; "spawn", "split", "process", "thread" */
+    int64_t pid;                 /* the delegate's, on its host */
+    char host[64];               /* name */
+    char service[64], mode[16];  /* for the status: which job's delegates; "spawn", "split", "process", "thread" */
     char kept[256];       /* absolute name of the segment's file, for a recovery when all are dead; "": it has none */
     bool early;           /* frames are to be touched before they are needed */
     _Atomic int32_t torn; /* mpiox_cache_tear */
@@ -259,7 +259,7 @@ typedef struct mpiox_cache_header {
     _Atomic int32_t adopting;     /* 1: what an earlier job has left is still brought to its files */
     _Atomic int32_t dirty_frames; /* estimate, for the status */
     pthread_mutex_t refused_lock; /* robust; locked under an error_lock */
-    int32_t refused_count;
+    int32_t refused_count;        /* under refused_lock, as the next */
     mpiox_refused refused[MPIOX_CACHE_REFUSED];
     mpiox_waiter waiters[MPIOX_CACHE_WAITERS];
     mpiox_cache_counters counters; /* without the counts in shards[] */
@@ -273,16 +273,16 @@ typedef struct mpiox_ring_area mpiox_ring_area; /* mpiox_ring.h */
 
 typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     mpiox_cache_header *header;
-    mpiox_ring_area *ring;
-    _Atomic uint32_t *buckets;
-    mpiox_frame *frames;
-    _Atomic uint64_t *dirty;  /* page_bytes / 64 words per frame, see mpiox_dirty.c */
-    _Atomic uint32_t *blocks; /* page_bytes / 4096 words per frame */
-    char *pages;              /* page-aligned */
-    int64_t page_bytes;
+    mpiox_ring_area *ring;     /* requests and clients */
+    _Atomic uint32_t *buckets; /* [bucket_count] first frame of each chain; the delegate writes them */
+    mpiox_frame *frames;       /* [frame_count] */
+    _Atomic uint64_t *dirty;   /* page_bytes / 64 words per frame, see mpiox_dirty.c */
+    _Atomic uint32_t *blocks;  /* page_bytes / 4096 words per frame */
+    char *pages;               /* page-aligned */
+    int64_t page_bytes;        /* these three: as in the header, read once */
     int32_t frame_count;
-    uint32_t bucket_count;
-    int disk; /* a cache on a disk: a descriptor of its file, or -1 */
+    uint32_t bucket_count; /* a power of two */
+    int disk;              /* a cache on a disk: a descriptor of its file, or -1 */
 } mpiox_cache;
 
 /* Set geometry->frames, and a smaller page_bytes if not even one page fits (down to 4096). MPIOX_E_ARG: the cap has no

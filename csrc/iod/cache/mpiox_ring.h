@@ -22,23 +22,23 @@
 enum { MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
 
 typedef struct mpiox_slot {
-    _Atomic uint32_t taken; /* 0: free, 1: a client's, 2: no answer is wanted */
-    mpiox_futex done;       /* 0 until answered */
-    int32_t op;
-    int32_t client; /* id of the process, see mpiox_ring_join() */
-    int32_t file;
-    uint32_t frame; /* answer to MPIOX_OP_PAGE */
-    mpiox_op_question question;
-    mpiox_op_answer answer;
-    int32_t result; /* MPIOX_OK or MPIOX_E_* */
-    mpiox_error error;
-    char text[MPIOX_SLOT_TEXT];
+    _Atomic uint32_t taken;     /* 0: free, 1: a client's, 2: no answer is wanted */
+    mpiox_futex done;           /* 0 until answered */
+    int32_t op;                 /* enum mpiox_op; the client writes all up to `question`, and text */
+    int32_t client;             /* id of the process, see mpiox_ring_join() */
+    int32_t file;               /* index of the file record; OPEN and HOLD: the answer */
+    uint32_t frame;             /* answer to MPIOX_OP_PAGE */
+    mpiox_op_question question; /* by op */
+    mpiox_op_answer answer;     /* by op; the delegate writes it, result and error */
+    int32_t result;             /* MPIOX_OK or MPIOX_E_* */
+    mpiox_error error;          /* if result is below 0; code MPIOX_OK: it has no more than the result */
+    char text[MPIOX_SLOT_TEXT]; /* a path or addresses, by op */
 } mpiox_slot;
 
 typedef struct mpiox_client_record { /* a process that uses the delegate */
     _Atomic int32_t state;           /* 0 free, 1 joined, 2 left */
     _Atomic uint32_t joins;          /* how often the record was used */
-    int64_t pid;
+    int64_t pid;                     /* the client's, in its own process-id namespace */
     pthread_mutex_t life; /* robust; owned by a thread of the client that lives as long as the client is joined */
 } mpiox_client_record;
 

@@ -20,22 +20,22 @@ typedef struct mpiox_forwarded_reader {
 /* Where this rank has written since the last flush barrier at a delegate elsewhere, for mpiox_forwarded_trace.c: file
  * bytes. */
 typedef struct mpiox_forwarded_trace {
-    atomic_int_least64_t first, past;
-    atomic_bool lost;    /* the delegate is lost, with its pages, as far as this rank knows */
+    atomic_int_least64_t first, past; /* file bytes within [first, past) are with the delegate */
+    atomic_bool lost;                 /* the delegate is lost, with its pages, as far as this rank knows */
     atomic_bool damaged; /* this rank has taken the errors of a dead delegate: some of its bytes are not in the file */
 } mpiox_forwarded_trace;
 
 struct mpiox_forwarded {
-    mpiox_file *file;        /* borrowed */
-    mpiox_service *service;  /* borrowed; the delegates in use are its first `owners` ones */
-    mpiox_decision decision; /* of the openers */
-    int32_t owners, ranges;
-    int64_t page_bytes, unit_bytes;
+    mpiox_file *file;                                 /* borrowed */
+    mpiox_service *service;                           /* borrowed; the delegates in use are its first `owners` ones */
+    mpiox_decision decision;                          /* of the openers */
+    int32_t owners, ranges;                           /* delegates of the file; its page ranges (mpiox_cache.h) */
+    int64_t page_bytes, unit_bytes;                   /* of a page; of a unit, a multiple of it */
     atomic_int_least64_t most_bytes;                  /* mpiox_forwarded_size_limit(), when it was called last */
     int32_t *index;                                   /* [owners] of the file record at each delegate */
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
-    bool any_remote;
+    bool any_remote;                                  /* a delegate is reached over the network */
     pthread_mutex_t ordering; /* locked while a write is collected, and while owner_of changes */
     atomic_uint changes;      /* of owner_of */
     bool behind_close;        /* the close does not wait until its bytes are written */

@@ -54,36 +54,38 @@ enum mpiox_want {
 enum mpiox_link_kind { MPIOX_LINK_RESIDENCE, MPIOX_LINK_FILE, MPIOX_LINK_FILL, MPIOX_LINKS };
 
 typedef struct mpiox_frame_list { /* doubly linked, by frame numbers */
-    uint32_t first, last;
-    int32_t count;
-    enum mpiox_link_kind kind;
+    uint32_t first, last;         /* MPIOX_CACHE_NO_FRAME: it is empty */
+    int32_t count;                /* frames */
+    enum mpiox_link_kind kind;    /* which links of a frame it uses */
 } mpiox_frame_list;
 
 typedef struct mpiox_requests { /* slots, first in first out, singly linked by numbers */
-    uint32_t first, last;
-    int32_t count;
+    uint32_t first, last;       /* numbers of slots; without meaning while count is 0 */
+    int32_t count;              /* slots */
 } mpiox_requests;
 
 typedef struct mpiox_frame_info { /* the delegate's own state of a frame */
     struct {
-        uint32_t previous, next;
-    } links[MPIOX_LINKS];
-    mpiox_treap_node node;   /* in the tree of the file */
-    mpiox_requests waiting;  /* for this page */
-    uint64_t flush_barriers; /* bits of the flush barriers that wait for it */
-    double pinned_since;     /* since when a client keeps it pinned; 0: none does */
-    double seen_at;          /* when `writes` of the frame was first seen to be this: */
+        uint32_t previous, next; /* frames; MPIOX_CACHE_NO_FRAME: none */
+    } links[MPIOX_LINKS];        /* by mpiox_link_kind */
+    mpiox_treap_node node;       /* in the tree of the file */
+    mpiox_requests waiting;      /* for this page */
+    uint64_t flush_barriers;     /* bits of the flush barriers that wait for it */
+    double pinned_since;         /* since when a client keeps it pinned; 0: none does */
+    double seen_at;              /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
-    bool incomplete; /* it left before all of it was dirty */
-    uint8_t suspect; /* it was pinned when a client was found dead: so often it has to be had alone yet */
-    uint8_t residence, wants, tries;
+    bool incomplete;        /* it left before all of it was dirty */
+    uint8_t suspect;        /* it was pinned when a client was found dead: so often it has to be had alone yet */
+    uint8_t residence;      /* enum mpiox_residence */
+    uint8_t wants;          /* bits of enum mpiox_want */
+    uint8_t tries;          /* flushes during which clients wrote */
     bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
     uint32_t marked_writes; /* ...this */
-    bool busy, in_tree;
-    bool frequent;       /* came from MPIOX_FREQUENT */
-    int8_t fill_queue;   /* 0 none, 1 on demand, 2 ahead */
-    uint32_t ordered[2]; /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
-    int32_t reader;      /* client + 1 that requested the fill first; 0: not known */
+    bool busy, in_tree;     /* a thread works on it; it is in the tree of its file */
+    bool frequent;          /* came from MPIOX_FREQUENT */
+    int8_t fill_queue;      /* 0 none, 1 on demand, 2 ahead */
+    uint32_t ordered[2];    /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
+    int32_t reader;         /* client + 1 that requested the fill first; 0: not known */
 } mpiox_frame_info;
 
 typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
@@ -123,21 +125,21 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
 } mpiox_server_drain;
 
 typedef struct mpiox_server_file {
-    mpiox_storage *storage;  /* NULL: not open */
-    bool readable, writable; /* the handle */
-    bool read;               /* a page was to be filled */
-    int32_t servers, weight; /* see MPIOX_OP_OPEN */
-    mpiox_server_targets targets;
-    mpiox_storage *retired[MPIOX_RETIRED];
-    mpiox_frame_list frames; /* of the file's pages */
-    uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
-    int64_t position;        /* page where the I/O threads go on */
-    int32_t syncing;         /* flush barriers whose fsync has not ended */
-    int32_t writers;         /* threads that write it */
-    int32_t holds;           /* of its openers: MPIOX_OP_HOLD */
-    double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
-    int guard;               /* > 0: its lock shows that the hidden name is in use (mpiox_server_hidden.h) */
-    int folder;              /* > 0: the folder of that name (mpiox_server_hidden.h) */
+    mpiox_storage *storage;                /* NULL: not open */
+    bool readable, writable;               /* the handle */
+    bool read;                             /* a page was to be filled */
+    int32_t servers, weight;               /* see MPIOX_OP_OPEN */
+    mpiox_server_targets targets;          /* servers of the file's units, for the scheduler */
+    mpiox_storage *retired[MPIOX_RETIRED]; /* NULL: an unused entry */
+    mpiox_frame_list frames;               /* of the file's pages */
+    uint32_t tree;                         /* frames that wait to be flushed, dropped or cut, by page */
+    int64_t position;                      /* page where the I/O threads go on */
+    int32_t syncing;                       /* flush barriers whose fsync has not ended */
+    int32_t writers;                       /* threads that write it */
+    int32_t holds;                         /* of its openers: MPIOX_OP_HOLD */
+    double called; /* when one of these, or of drain.ending, has last begun or ended a call on it */
+    int guard;     /* > 0: its lock shows that the hidden name is in use (mpiox_server_hidden.h) */
+    int folder;    /* > 0: the folder of that name (mpiox_server_hidden.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
@@ -145,12 +147,12 @@ typedef struct mpiox_server_file {
 } mpiox_server_file;
 
 typedef struct mpiox_flush_barrier {
-    bool used;
-    int32_t file;       /* -1: all */
-    int32_t range;      /* only pages of this range; -1: of all */
-    int64_t first, end; /* pages */
-    int64_t cut;        /* discard from this byte on; -1: no discarding */
-    bool stable, drop, closing;
+    bool used;                                 /* the entry has a barrier */
+    int32_t file;                              /* -1: all */
+    int32_t range;                             /* only pages of this range; -1: of all */
+    int64_t first, end;                        /* pages */
+    int64_t cut;                               /* discard from this byte on; -1: no discarding */
+    bool stable, drop, closing;                /* then to stable storage; pages are dropped; an opening ends */
     bool keeps;                                /* bytes that cannot be written stay dirty, and fail the barrier */
     int64_t pending;                           /* frames */
     mpiox_slot *slot;                          /* to be answered, or NULL */
@@ -171,14 +173,14 @@ struct mpiox_server {
     mpiox_segment segment;
     mpiox_segment_address address;
     mpiox_cache cache;
-    pthread_mutex_t lock;
-    pthread_cond_t work; /* there is some for an I/O thread */
-    atomic_bool stop;    /* mpiox_server_stop() */
-    bool keeps;          /* bytes are left in the segment, which keeps its name */
-    bool ending;         /* no page comes into the cache any more */
-    atomic_bool hurry;   /* mpiox_server_hurry() */
-    int64_t closings;    /* files that were to be written behind their close, so far */
-    bool open_touched;   /* a file has had complete pages while it was open */
+    pthread_mutex_t lock; /* protects all that is not atomic, but `options` and the segment */
+    pthread_cond_t work;  /* there is some for an I/O thread */
+    atomic_bool stop;     /* mpiox_server_stop() */
+    bool keeps;           /* bytes are left in the segment, which keeps its name */
+    bool ending;          /* no page comes into the cache any more */
+    atomic_bool hurry;    /* mpiox_server_hurry() */
+    int64_t closings;     /* files that were to be written behind their close, so far */
+    bool open_touched;    /* a file has had complete pages while it was open */
     mpiox_server_peers peers;
     mpiox_server_reports reports;
     struct {

@@ -26,16 +26,16 @@
 
 typedef struct mpiox_file {
     mpiox_topology *topology; /* reserved for this file while it is open */
-    mpiox_storage *storage;
-    mpiox_hints hints;
-    mpiox_layout layout;    /* rank 0's, the same on every rank */
-    char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
-    bool container;         /* path is the index of a file that is stored as several (mpiox_storage_container.h) */
-    double report_s;        /* of mpiox_file_report_waits() */
-    atomic_bool damaged;    /* this rank has got the error that bytes that it wrote are not in the file */
-    int amode;
-    int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
-    uint64_t nonce;    /* of this opening, the same on every rank: names a hidden file */
+    mpiox_storage *storage;   /* this rank's handle; owned */
+    mpiox_hints hints;        /* in force, the same on every rank */
+    mpiox_layout layout;      /* rank 0's, the same on every rank */
+    char *path, *real_path;   /* as given; absolute, where it is not or there are several nodes (may be NULL) */
+    bool container;           /* path is the index of a file that is stored as several (mpiox_storage_container.h) */
+    double report_s;          /* of mpiox_file_report_waits() */
+    atomic_bool damaged;      /* this rank has got the error that bytes that it wrote are not in the file */
+    int amode;                /* MPI_MODE_* */
+    int64_t append_at;        /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
+    uint64_t nonce;           /* of this opening, the same on every rank: names a hidden file */
 
     mpiox_typemap *view;      /* owned; NULL = not usable, or without data */
     bool empty_view;          /* without data: this rank takes part with nothing */
@@ -47,10 +47,10 @@ typedef struct mpiox_file {
     bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_coherence.c); the same on every rank */
     int64_t settled; /* write requests up to the last flush of this descriptor; -1: those of another one */
 
-    mpiox_storage *pointer_file;  /* shared file pointer of several nodes; NULL before its first use */
-    pthread_mutex_t threads_lock; /* of this process, where a file lock excludes only processes */
-    mpiox_independent_counters independent;
-    mpiox_stats stats;
+    mpiox_storage *pointer_file;            /* shared file pointer of several nodes; NULL before its first use */
+    pthread_mutex_t threads_lock;           /* of this process, where a file lock excludes only processes */
+    mpiox_independent_counters independent; /* of this rank's own accesses; any thread raises them */
+    mpiox_stats stats;                      /* of its collectives, and of the former when they are read */
 } mpiox_file;
 
 /* By which it is found whatever folder the program is in. */
