@@ -113,6 +113,7 @@ int main(void)
 
         for (int n = 1; n < NODES; n++)
             expected += n != 3 && n % (ROUNDS - EACH) <= call.round && call.round < n % (ROUNDS - EACH) + EACH;
+        m.inbox.open = false; /* the test receives nothing, and ends each round itself */
         mpiox_inbox_open(&m);
         CHECK_EQUAL(m.inbox.expected, expected);
     }
