@@ -9,7 +9,7 @@ from typing import Any
 
 from mpiio_ext.common.results import Row
 
-__all__ = ["COMPARE", "METHODS", "document", "large_document", "row", "run", "write"]
+__all__ = ["COMPARE", "COUNTERS", "METHODS", "document", "large_document", "row", "run", "write"]
 
 METHODS = ("native", "native_tuned", "auto", "even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
@@ -85,6 +85,27 @@ COMPARE: dict[str, Any] = {
         },
     ],
 }
+
+#: What a rank counts, but for what delegates do.
+COUNTERS = (
+    "collective_writes",
+    "collective_reads",
+    "native_calls",
+    "rounds",
+    "write_requests",
+    "read_requests",
+    "write_request_bytes",
+    "read_request_bytes",
+    "messages",
+    "message_bytes",
+    "plan_s",
+    "exchange_s",
+    "io_s",
+    "wait_s",
+    "independent_writes",
+    "independent_reads",
+    "independent_s",
+)
 
 
 def row(name: str, strategy: str, operation: str, **columns: Any) -> Row:

@@ -540,27 +540,8 @@ def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
 
 
 def counters(**values):
-    names = (
-        "collective_writes",
-        "collective_reads",
-        "native_calls",
-        "rounds",
-        "write_requests",
-        "read_requests",
-        "write_request_bytes",
-        "read_request_bytes",
-        "messages",
-        "message_bytes",
-        "plan_s",
-        "exchange_s",
-        "io_s",
-        "wait_s",
-        "independent_writes",
-        "independent_reads",
-        "independent_s",
-    )
     texts = {"partition": "even", "reason": "asked for"}
-    return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}
+    return {**dict.fromkeys(report_results.COUNTERS, 0), "request_size_log2": (0,) * 48, **texts, **values}
 
 
 def calls(requests):
