@@ -187,7 +187,7 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(flush_requests, "requests", "file-system write requests")                                                        \
     X(flush_bytes, "bytes", "bytes of those")                                                                          \
     X(fill_requests, "requests", "file-system read requests")                                                          \
-    X(fill_bytes, "bytes", "bytes that those ask for, also beyond the end of the file")                                \
+    X(fill_bytes, "bytes", "bytes of read requests, also beyond the end of the file")                                  \
     X(waits, "requests", "requests that waited for a frame: back-pressure")                                            \
     X(flush_barriers, "requests", "flushes requested by a sync, close or change of size")                              \
     X(errors, "errors", "file-system errors")                                                                          \

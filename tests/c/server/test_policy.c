@@ -288,10 +288,22 @@ static void reading_ahead(bool sequential)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* Reading ahead takes no frame from dirty pages, and no more than half of all. */
+static void name_next(const mpiox_cache *cache, int file, const mpiox_op_ahead *ahead)
+{
+    mpiox_slot *slot = mpiox_ring_take(cache);
+    slot->op = MPIOX_OP_AHEAD_ONLY;
+    slot->file = file;
+    slot->question.ahead_only = *ahead;
+    mpiox_ring_post(cache, slot);
+    CHECK_EQUAL(request(cache, MPIOX_OP_PING, 0, nothing, NULL), MPIOX_OK);
+}
+
+/* Reading ahead takes no frame from dirty pages, and no more than half of all; none for a page whose offset no file
+ * has. */
 static void ahead_is_bounded(void)
 {
     enum { FRAMES = 16 };
+    const mpiox_op_ahead beyond = {4, {-1, MPIOX_OP_MAX_OFFSET / SMALL + 1, INT64_MAX / SMALL + 1, INT64_MAX}};
     mpiox_server_options options = options_for(SMALL, FRAMES);
     running delegate;
     options.prefetch_pages = 8;
@@ -300,15 +312,14 @@ static void ahead_is_bounded(void)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache);
     const int file = open_shared(cache, path, MPIOX_FILE_READABLE | MPIOX_FILE_WRITABLE, 1, 1);
+    name_next(cache, file, &beyond);
+    for (int i = 0; i < FRAMES; i++)
+        CHECK_EQUAL(atomic_load(&cache->frames[i].file), -1);
     for (int i = 0; i < 10; i++) {
-        mpiox_slot *slot = mpiox_ring_take(cache);
-        slot->op = MPIOX_OP_AHEAD_ONLY;
-        slot->file = file;
-        slot->question.ahead_only.count = 8;
+        mpiox_op_ahead pages = {.count = 8};
         for (int k = 0; k < 8; k++)
-            slot->question.ahead_only.page[k] = 100 + 8 * i + k;
-        mpiox_ring_post(cache, slot);
-        CHECK_EQUAL(request(cache, MPIOX_OP_PING, 0, nothing, NULL), MPIOX_OK);
+            pages.page[k] = 100 + 8 * i + k;
+        name_next(cache, file, &pages);
     }
     CHECK_EQUAL(flush_file(cache, file, false, false), MPIOX_OK);
     int ahead = 0;
