@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup, output_option
+from mpiio_ext.common.commands import LazyGroup, output_option
 from mpiio_ext.common.limits import VARIABLE
 from mpiio_ext.common.options import Size
 from mpiio_ext.common.printing import echo
@@ -61,7 +61,7 @@ def _set_log_limit(_context: click.Context, _option: click.Parameter, value: int
         os.environ[VARIABLE] = str(value)
 
 
-@click.group(cls=_Analyses, subcommands=_SUBCOMMANDS, context_settings=HELP, invoke_without_command=True)
+@click.group(cls=_Analyses, subcommands=_SUBCOMMANDS, invoke_without_command=True)
 @click.option(
     "--results",
     multiple=True,

@@ -19,7 +19,7 @@ from mpiio_ext.analytics.cli_output import (
     show,
     store_options,
 )
-from mpiio_ext.common.commands import HELP, Command, all_of
+from mpiio_ext.common.commands import Command, all_of
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
         _run(name, named=named, **given)
 
     command = store_options(output_options(origin_option(figure_option(command))))
-    made = click.command(name, cls=Command, help=text, context_settings=HELP)(all_of(command, options))
+    made = click.command(name, cls=Command, help=text)(all_of(command, options))
     assert isinstance(made, click.Command)
     return made
 
@@ -152,7 +152,7 @@ root_causes = _command(
 )
 
 
-@click.command("methods", cls=Command, context_settings=HELP)
+@click.command("methods", cls=Command)
 @click.option(
     "--results",
     multiple=True,

@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import FILE_PATH, print_notes
-from mpiio_ext.common.commands import HELP, Command, json_option, output_option, warn
+from mpiio_ext.common.commands import Command, json_option, output_option, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
@@ -90,7 +90,7 @@ def _with_status_of_a_defect() -> Iterator[None]:
         raise SystemExit(EXIT_FAILED) from None
 
 
-@click.command("climate", cls=Command, context_settings=HELP)
+@click.command("climate", cls=Command)
 @click.argument("tables", nargs=-1, required=True, type=Existing(path_type=Path), metavar="TABLE...")
 @output_option(type=FILE_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()

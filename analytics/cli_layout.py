@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import figure_option, miner_of, output_options, setup_option, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP, Command
+from mpiio_ext.common.commands import Command
 
 
 class _Jobs(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
@@ -36,7 +36,7 @@ _JOBS = click.option(
 )
 
 
-@click.command("place", cls=Command, context_settings=HELP)
+@click.command("place", cls=Command)
 @setup_option
 @click.option(
     "--target",
@@ -104,7 +104,7 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
     place_tables(miner.setup.store, plan, anew=anew)
 
 
-@click.command("interference", cls=Command, context_settings=HELP)
+@click.command("interference", cls=Command)
 @store_options
 @_JOBS
 @click.option("--direction", type=click.Choice(["write", "read"]), default="write", show_default=True)

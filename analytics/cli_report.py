@@ -25,7 +25,7 @@ from mpiio_ext.analytics.cli_output import (
     system_option,
 )
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import FAILED, HELP, Command, json_option, output_option, warn
+from mpiio_ext.common.commands import FAILED, Command, json_option, output_option, warn
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
 from mpiio_ext.common.printing import echo, echo_styled
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 3
 
 
-@click.command("report", cls=Command, context_settings=HELP)
+@click.command("report", cls=Command)
 @store_options
 @output_option(type=FILE_PATH, default=Path("analytics.html"), show_default=True, help="The page.")
 @click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
@@ -91,7 +91,7 @@ _LOW = click.option(
 )
 
 
-@click.command("job", cls=Command, context_settings=HELP)
+@click.command("job", cls=Command)
 @click.argument("job_id", type=int, metavar="JOBID")
 @click.option("--user", type=int, metavar="UID", help="Owner of the job, if several users have one of this ID.")
 @store_options
@@ -124,7 +124,7 @@ def job(
     _print(one.report(found, anonymous or found is not None, low_bandwidth, headline), output, as_json)
 
 
-@click.command("logs", cls=Command, context_settings=HELP)
+@click.command("logs", cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan|FOLDER...")
 @output_option(type=FILE_PATH, metavar="FILE.html", help="Make an HTML page; of one job.")
 @json_option()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import FILE_PATH, dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP, Decorated, Group, all_of, output_option, warn
+from mpiio_ext.common.commands import Decorated, Group, all_of, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path)
 _SHOWN_PROBLEMS = 10
 
 
-@click.group(cls=Group, context_settings=HELP)
+@click.group(cls=Group)
 def connector() -> None:
     """Inspect monitoring sources: GPFS, Lustre, Slurm, topology and others.
 
@@ -108,7 +108,7 @@ def _end(records: Records, strict: bool) -> None:
         raise SystemExit(1)
 
 
-@connector.command("list", context_settings=HELP)
+@connector.command("list")
 @output_options
 def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """List the connectors: the built-in ones, and those of other packages."""
@@ -131,7 +131,7 @@ def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     show_table(pa.Table.from_pylist(rows), as_json=as_json, csv=csv, parquet=parquet)
 
 
-@connector.command(context_settings=HELP)
+@connector.command()
 @click.argument("name")
 @output_options
 def columns(name: str, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
@@ -199,7 +199,7 @@ def _print_summary(found: Mapping[str, Any], records: Records) -> None:
             show_table(table, most=5)
 
 
-@connector.command(context_settings=HELP)
+@connector.command()
 @click.argument("file", type=_FILE)
 @click.option("--table", metavar="NAME", help="Show this table, with all its columns that fit.")
 @_reading_options
@@ -237,7 +237,7 @@ def show(
     _end(records, strict)
 
 
-@connector.command(context_settings=HELP)
+@connector.command()
 @click.argument("file", type=_FILE)
 @click.argument("output", type=FILE_PATH)
 @_reading_options
@@ -249,7 +249,7 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
     _end(records, strict)
 
 
-@connector.command(context_settings=HELP)
+@connector.command()
 @click.argument("file", type=FILE_PATH)
 @click.option("--from-pytokio", is_flag=True, help="FILE is pytokio's; print it as a site of this package.")
 @click.option(

@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import FILE_PATH, dumps, miner_of, output_options, show_table, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP, Command
+from mpiio_ext.common.commands import Command
 from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _reasons(logs: pa.Table, *, paths: bool = True) -> list[str]:
     ]
 
 
-@click.command("init", cls=Command, context_settings=HELP)
+@click.command("init", cls=Command)
 @click.argument("setup", type=FILE_PATH)
 @click.argument("start", required=False, metavar="[START]")
 @click.argument("end", required=False, metavar="[END]")
@@ -69,7 +69,7 @@ def init(setup: Path, start: str | None, end: str | None) -> None:
         echo(f"  … {len(lines) - _SHOWN_REASONS:,} more reasons: mpiio-ext analyze manifest --setup {setup}")
 
 
-@click.command("manifest", cls=Command, context_settings=HELP)
+@click.command("manifest", cls=Command)
 @store_options
 @output_options
 @click.option("--all", "every", is_flag=True, help="Also complete logs, and logs of no period so far.")
@@ -149,7 +149,7 @@ def _asked(miner: IOMiner, table: str, options: dict[str, Any]) -> Tuples:
     return tuples
 
 
-@click.command("query", cls=Command, context_settings=HELP)
+@click.command("query", cls=Command)
 @click.argument("table")
 @click.option("--filter", "filters", multiple=True, metavar="CONDITION", help='Such as "bytes_written < 1GB".')
 @click.option("--join", "joins", multiple=True, metavar="TABLE[:COLUMN]", help="Join another table, by job_id.")

@@ -17,7 +17,7 @@ from mpiio_ext.analytics.cli_output import (
     site_option,
     system_option,
 )
-from mpiio_ext.common.commands import HELP, Command, json_option, output_option, warn
+from mpiio_ext.common.commands import Command, json_option, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text, digits_text
 
@@ -72,7 +72,7 @@ _INSTANT = "s since 1970 UTC"
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
 @site_option
 @click.option(

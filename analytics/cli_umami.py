@@ -14,7 +14,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
 from mpiio_ext.analytics.cli_output import FILE_PATH
-from mpiio_ext.common.commands import HELP, Command, json_option, output_option
+from mpiio_ext.common.commands import Command, json_option, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 
@@ -65,7 +65,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     save(output, show.page(found))
 
 
-@click.command("umami", cls=Command, context_settings=HELP)
+@click.command("umami", cls=Command)
 @click.option(
     "--history",
     required=True,

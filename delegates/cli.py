@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, LazyGroup, json_option
+from mpiio_ext.common.commands import Command, LazyGroup, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.units import size_text
@@ -308,12 +308,12 @@ _COMMANDS = {
 _EXTRAS = {"status": "delegates", "arbiter": "arbitration", "arbitrate": "arbitration"}
 
 
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=_EXTRAS, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=_EXTRAS)
 def delegates() -> None:
     """Watch the I/O delegates of running programs, and share I/O nodes among jobs."""
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.option(
     "--interval",
     type=Duration(zero=True),

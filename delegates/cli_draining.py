@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from mpiio_ext._binding import ffi, lib
-from mpiio_ext.common.commands import HELP, Command, json_option
+from mpiio_ext.common.commands import Command, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import size_text
@@ -265,7 +265,7 @@ def _answer(failed: dict[Path, str], as_json: bool) -> None:
         raise SystemExit(1)
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--patience",
@@ -381,7 +381,7 @@ def _caches(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("mpiox.*") if stat.S_ISREG(path.lstat().st_mode))
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument(
     "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, json_option
+from mpiio_ext.common.commands import Command, json_option
 from mpiio_ext.common.options import Size
 from mpiio_ext.common.printing import echo, echo_styled
 from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
@@ -84,7 +84,7 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
         context.exit()
 
 
-@click.command(cls=Command, context_settings={**HELP, "show_default": True})
+@click.command(cls=Command, context_settings={"show_default": True})
 @click.option("--servers", type=_PARTIES, required=True, help="I/O servers of the file (columns of the drawing).")
 @click.option("--aggregators", type=_PARTIES, required=True, help="Processes that carry out the I/O.")
 @click.option("--stripes", type=click.IntRange(0), help="Length of the region in stripes.")

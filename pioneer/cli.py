@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import (
-    HELP,
-    Group,
-    json_file_option,
-    json_option,
-    json_result,
-    output_option,
-    reporting,
-    warn,
-)
+from mpiio_ext.common.commands import Group, json_file_option, json_option, json_result, output_option, reporting, warn
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
@@ -50,7 +41,7 @@ class _Phases(Group):
         return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
 
 
-@click.group(context_settings=HELP, cls=_Phases)
+@click.group(cls=_Phases)
 def pioneer() -> None:
     """Trace a program once, characterize its I/O, and carry it out with any number of processes."""
 
@@ -62,7 +53,7 @@ def _say(line: str) -> None:
     warn(line)
 
 
-@pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
+@pioneer.command(short_help="Make the workload path of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=Existing())
 @output_option(
     required=True,
@@ -117,7 +108,7 @@ def path(
 # ---- profiles --------------------------------------------------------------------------------------------------------
 
 
-@pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
+@pioneer.command(short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False))
 @output_option(
     required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES), help="Target of the profile: .json."
@@ -154,7 +145,7 @@ def _load_source(name: str) -> WorkloadPath | Profile:
         return _load_path(name) if _is_path(name) else load(Path(name))
 
 
-@pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
+@pioneer.command(short_help="Make another path, of a path or a profile.")
 @click.argument("source", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
 @output_option(
     required=True,
@@ -219,7 +210,7 @@ def _edited_words(profile: Profile) -> str:
     return f"{', '.join(other)} edited, which makes another structure: {alone}"
 
 
-@pioneer.command(context_settings=HELP, short_help="How close synthetic paths come to paths.")
+@pioneer.command(short_help="How close synthetic paths come to paths.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Existing(dir_okay=False))
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
 @json_option("Print the table as JSON; the other form goes to standard error.")
@@ -294,7 +285,7 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
     return 1 if wrong or refused else 0
 
 
-@pioneer.command(context_settings=HELP, short_help="Check a path or a profile.")
+@pioneer.command(short_help="Check a path or a profile.")
 @click.argument("document", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
 @json_option("Print the violations of a path as JSON; for a profile, whether it is valid.")
 def check(document: str, as_json: bool) -> None:

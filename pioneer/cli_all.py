@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, output_option, reporting, warn
+from mpiio_ext.common.commands import Command, output_option, reporting, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.pioneer.forms import multiply_option
@@ -59,7 +59,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
         yield say, lambda line: shown.console.print(f"mpiio-ext: {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-@click.command(cls=Command, name="all", context_settings=HELP, short_help="Every phase, from a trace to a comparison.")
+@click.command(cls=Command, name="all", short_help="Every phase, from a trace to a comparison.")
 @click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(
     required=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, json_option, output_option, reporting
+from mpiio_ext.common.commands import Command, json_option, output_option, reporting
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text, digits_text
@@ -39,7 +39,7 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
     return saved
 
 
-@click.command(cls=Command, context_settings=HELP, short_help="How close two traces or paths are.")
+@click.command(cls=Command, short_help="How close two traces or paths are.")
 @click.argument("original", type=Existing(path_type=Path))
 @click.argument("synthetic", type=Existing(path_type=Path))
 @output_option(type=_PATH, metavar="DIR", help="Folder for comparison.html, comparison.json and the figures as SVG.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.cli.words import hint_options
-from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE, Command
+from mpiio_ext.common.commands import FAILED, UNUSABLE, Command
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
@@ -221,7 +221,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     _say_left_out(comm, plan, outcome)
 
 
-@click.command(cls=Command, context_settings=HELP, short_help="Carry a path out, with any number of ranks.")
+@click.command(cls=Command, short_help="Carry a path out, with any number of ranks.")
 @click.argument("workload_path", metavar="PATH")
 @click.argument("folder", metavar="[FOLDER]", required=False)
 @click.option(

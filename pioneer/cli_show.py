@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, json_option
+from mpiio_ext.common.commands import Command, json_option
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo, page
 from mpiio_ext.errors import ArgumentError
@@ -43,7 +43,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
         yield "\n".join([*block, ""])
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False, path_type=Path))
 @click.option("--operations", callback=_ids, metavar="A:B", help="Global sequence IDs from A to B.")
 @click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, output_option, reporting, warn
+from mpiio_ext.common.commands import Command, output_option, reporting, warn
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.pioneer.cli_loss import say_loss
@@ -15,7 +15,7 @@ from mpiio_ext.pioneer.cli_loss import say_loss
 _EVERY_S = 15.0
 
 
-@click.command(cls=Command, context_settings=HELP, short_help="Make a time line for Perfetto of a trace.")
+@click.command(cls=Command, short_help="Make a time line for Perfetto of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
 @output_option(
     required=True,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup, reporting, warn
+from mpiio_ext.common.commands import LazyGroup, reporting, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _WATCH = "mpiio_ext.delegates.arbiter.slurm.command", "watch", "Send the arbiter what squeue or sacct list."
 
 
-@click.group(cls=LazyGroup, subcommands={"slurm-watch": _WATCH}, invoke_without_command=True, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands={"slurm-watch": _WATCH}, invoke_without_command=True)
 @click.option(
     "--dir",
     "folder",

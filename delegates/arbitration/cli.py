@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, Decorated, Group, json_option, output_option, warn
+from mpiio_ext.common.commands import Decorated, Group, json_option, output_option, warn
 from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -94,7 +94,7 @@ def _finish(
             echo(line)
 
 
-@click.group(cls=Group, context_settings=HELP)
+@click.group(cls=Group)
 def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (`mpiio-ext help howto/arbitrate`)."""
 

@@ -32,7 +32,6 @@ from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, s
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.common.commands import (
     FAILED,
-    HELP,
     INTERRUPTED,
     Command,
     json_option,
@@ -471,7 +470,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
     return places
 
 
-@click.command(cls=Command, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.option(
     "--budget", "budget_s", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m."
 )

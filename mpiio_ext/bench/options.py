@@ -21,7 +21,7 @@ from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse
 from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
-from mpiio_ext.common.commands import HELP, LazyGroup, output_option
+from mpiio_ext.common.commands import LazyGroup, output_option
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
@@ -224,7 +224,7 @@ class _Bench(LazyGroup):
     cls=_Bench,
     subcommands=_COMMANDS,
     invoke_without_command=True,
-    context_settings={**HELP, "max_content_width": 110, "show_default": True},
+    context_settings={"max_content_width": 110, "show_default": True},
     epilog=_EPILOG,
 )
 @click.option(

@@ -10,7 +10,7 @@ import os
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup
+from mpiio_ext.common.commands import LazyGroup
 
 __all__ = ["main"]
 
@@ -57,7 +57,7 @@ EXTRAS = {
 }
 
 
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS)
 @click.version_option(package_name="mpiio_ext", prog_name="mpiio-ext")
 def main() -> None:
     """Collective MPI-IO through file domains that suit the file system, under unchanged programs.

@@ -10,14 +10,14 @@ import click
 from click.shell_completion import get_completion_class
 
 from mpiio_ext.cli import bash
-from mpiio_ext.common.commands import HELP, Command
+from mpiio_ext.common.commands import Command
 from mpiio_ext.common.printing import echo
 
 _PROGRAM = "mpiio-ext"
 _VARIABLE = "_MPIIO_EXT_COMPLETE"
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print a script with which a shell completes the words of mpiio-ext: its commands, their options, hints and files.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.cli.words import complete_command
-from mpiio_ext.common.commands import HELP, Command, json_option
+from mpiio_ext.common.commands import Command, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 
@@ -136,7 +136,7 @@ def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> l
     return found + examine_job(answer, job, family, wish.write, wish.spawn, program)
 
 
-@click.command(cls=Command, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.option("--path", default=".", metavar="PATH", help="Where the program's files are; default: this folder.")
 @json_option()
 @click.option(

@@ -9,7 +9,7 @@ import click
 
 from mpiio_ext.cli.plain import plain
 from mpiio_ext.common import guide
-from mpiio_ext.common.commands import HELP, Command
+from mpiio_ext.common.commands import Command
 from mpiio_ext.common.printing import aligned, echo, page
 from mpiio_ext.errors import ArgumentError
 
@@ -17,7 +17,7 @@ from mpiio_ext.errors import ArgumentError
 _WIDEST, _WIDTH = 110, 100
 
 
-@click.command(cls=Command, name="help", context_settings=HELP)
+@click.command(cls=Command, name="help")
 @click.argument("words", metavar="[PAGE]", nargs=-1)
 @click.pass_context
 def help_(ctx: click.Context, words: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.cli.words import complete_name
-from mpiio_ext.common.commands import HELP, Command, json_option, warn
+from mpiio_ext.common.commands import Command, json_option, warn
 from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WIDE_COLUMNS = 110
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
 @click.option("--changed", "only_set", is_flag=True, help="Only hints that are set: those whose source is not default.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
-from mpiio_ext.common.commands import HELP, UNUSABLE, Command, json_option, warn
+from mpiio_ext.common.commands import UNUSABLE, Command, json_option, warn
 from mpiio_ext.common.options import Size
 from mpiio_ext.common.printing import echo, in_one_line
 from mpiio_ext.common.units import size_text
@@ -80,7 +80,7 @@ def _show(found: Layout) -> None:
         _show_components(found.components)
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @json_option("Print JSON: a list with one object for each path.")
 @click.option("--striping-unit", type=Size(least=1, most=2**62), help="As if the hint striping_unit were given: 1M.")

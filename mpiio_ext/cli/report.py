@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, json_option, output_option, reporting, warn
+from mpiio_ext.common.commands import Command, json_option, output_option, reporting, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -110,7 +110,7 @@ def _make(
     return 0 if fail_below is None else _verdict(comparison, fail_below)
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("results", nargs=-1, required=True, type=_PATH, metavar="RESULTS...")
 @output_option(type=_PATH, metavar="FILE", help="The page.  [default: report.html; none with --json]")
 @click.option(

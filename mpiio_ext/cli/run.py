@@ -15,7 +15,7 @@ import click
 
 from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import hint_options, program_argument
-from mpiio_ext.common.commands import HELP, Command, warn
+from mpiio_ext.common.commands import Command, warn
 from mpiio_ext.common.near import near_names
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.programs import path_of
@@ -208,7 +208,7 @@ def start(
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 
-@click.command(cls=_Run, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(cls=_Run, context_settings={"allow_interspersed_args": False})
 @hint_options()
 @click.option(
     "--stats",

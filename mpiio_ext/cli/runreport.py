@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, output_option, warn
+from mpiio_ext.common.commands import Command, output_option, warn
 from mpiio_ext.common.options import Existing
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("source", type=Existing(path_type=Path), metavar="RUNDIR")
 @output_option(
     type=click.Path(path_type=Path), metavar="FILE.html", default=Path("io.html"), show_default=True, help="The page."

@@ -12,7 +12,7 @@ import click
 from mpiio_ext.cli.run import refuse_later, select_library, start
 from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import program_argument
-from mpiio_ext.common.commands import HELP, Command, output_option
+from mpiio_ext.common.commands import Command, output_option
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import is_rank, job_name, let_rank_0_speak
 
@@ -75,7 +75,7 @@ def _refuse_second_run(folder: Path) -> None:
             raise click.BadParameter(f"{error}; name a folder that every node can write to", param_hint="-o") from error
 
 
-@click.command(cls=Command, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @output_option(required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
 @click.option("--extension", is_flag=True, help="Put the extension under the program, too, as mpiio-ext run does.")
 @click.option("--system-files", is_flag=True, help="Record files of the system and of MPI, too: /proc, libraries.")

@@ -13,7 +13,6 @@ from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.cli.words import hint_options, program_argument
 from mpiio_ext.common.commands import (
     FAILED,
-    HELP,
     INTERRUPTED,
     Command,
     json_option,
@@ -59,7 +58,7 @@ def _dry_run(job: Job, as_json: bool) -> None:
         echo(report.trial_line(point, setting))
 
 
-@click.command(cls=Command, context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option(

@@ -39,8 +39,6 @@ FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: Names that an error suggests.
 _MOST_NEAR = 2
-#: `context_settings` of every command.
-HELP = {"help_option_names": ["-h", "--help"]}
 
 #: Help texts of commands that need an extra to be imported, each behind a line "=== COMMAND"; the build makes them. An
 #: editable installation has none, and all extras.
@@ -255,7 +253,16 @@ def suggesting() -> Iterator[None]:
         raise
 
 
-class Command(click.Command):
+class _Helped(click.Command):
+    """A command with ``-h`` beside ``--help`` in any context: click stores the answer for the first one."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the names of the option, and let messages of `ctx` have them."""
+        ctx.help_option_names = ["-h", "--help"]
+        return super().get_help_option_names(ctx)
+
+
+class Command(_Helped):
     """A command that refuses a second value of an option that takes one: click would use the last without a word."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -281,7 +288,7 @@ def refuse_repetitions(command: click.Command, ctx: click.Context, args: list[st
             raise click.BadParameter(f"it is given twice and takes one value{several}", ctx, option)
 
 
-class Group(click.Group):
+class Group(_Helped, click.Group):
     """A group whose options and commands are as those of `Command`."""
 
     command_class = Command

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import FAILED, HELP, Command, LazyGroup, json_option, output_option, warn
+from mpiio_ext.common.commands import FAILED, Command, LazyGroup, json_option, output_option, warn
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
@@ -29,7 +29,7 @@ _COMMANDS = {
 }
 
 
-@click.group("subfiles", cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
+@click.group("subfiles", cls=LazyGroup, subcommands=_COMMANDS)
 def main() -> None:
     """Handle files that the hint mpiox_subfiles stores as several: an index, and a folder NAME.subfiles.
 
@@ -38,7 +38,7 @@ def main() -> None:
     """
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @output_option(type=click.Path(path_type=Path), metavar="OUT", help="The plain file.  [default: FILE.merged]")
 @click.option("--in-place", is_flag=True, help="FILE itself becomes the plain file; needs the space of both meanwhile.")
@@ -92,7 +92,7 @@ def _as_dict(stored: Stored, lengths: list[int], wrong: list[Finding]) -> dict[s
     }
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @json_option("Print JSON: a list with one object for each file; sizes are in bytes.")
 def check(files: tuple[Path, ...], as_json: bool) -> None:
@@ -129,7 +129,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
     raise SystemExit(max(status, FAILED if any(one["problems"] for one in found) else 0))
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 def rm(files: tuple[Path, ...]) -> None:
     """Remove FILEs that are stored as several: subfiles, their folder, and the index.
@@ -163,7 +163,7 @@ def _report_foreign(stored: Stored, more: str = "") -> None:
         warn(f"{stored.folder}: {', '.join(names[:3])}{rest} in it: no subfile of this file{more}")
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("folder", type=Existing(path_type=Path, file_okay=False), metavar="FOLDER")
 @click.argument("mountpoint", type=Existing(path_type=Path, file_okay=False), metavar="MOUNTPOINT")
 @click.option("--foreground", is_flag=True, help="Stay until it is unmounted, or Ctrl-C.")

@@ -8,7 +8,7 @@ import time
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, json_option
+from mpiio_ext.common.commands import Command, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.top import snapshot
@@ -37,7 +37,7 @@ def _put_json(follower: Follower, interval_s: float) -> None:
     echo(json.dumps(snapshot.as_json(seen), indent=1))
 
 
-@click.command(cls=Command, context_settings=HELP)
+@click.command(cls=Command)
 @click.argument("job", required=False)
 @click.option(
     "--interval",

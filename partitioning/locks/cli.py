@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import Command, json_file_option, json_option, json_result
 from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.progress import progress
@@ -147,7 +147,7 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
         return found
 
 
-@click.command(cls=Command, context_settings={**HELP, "show_default": True})
+@click.command(cls=Command, context_settings={"show_default": True})
 @click.option("--fs", type=click.Choice(sorted(_SYSTEMS)), default="lustre", help="File system: its lock protocol.")
 @click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
 @click.option("--aggregators", type=_AGGREGATORS, required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")

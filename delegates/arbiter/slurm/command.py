@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, Command, warn
+from mpiio_ext.common.commands import Command, warn
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbiter.command import repeat, stopping
@@ -52,7 +52,7 @@ class _Watch:
         self._reported = set(bad)
 
 
-@click.command("slurm-watch", cls=Command, context_settings=HELP)
+@click.command("slurm-watch", cls=Command)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
 @click.option(
     "--interval",

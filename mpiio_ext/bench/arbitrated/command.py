@@ -17,7 +17,7 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
-from mpiio_ext.common.commands import HELP, Command, json_option, output_option, reporting
+from mpiio_ext.common.commands import Command, json_option, output_option, reporting
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -68,7 +68,7 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
         echo(f"report: {_add_to_report(into)}", err=as_json)
 
 
-@click.command(cls=Command, context_settings={**HELP, "show_default": True})
+@click.command(cls=Command, context_settings={"show_default": True})
 @output_option(
     type=_FOLDER,
     metavar="FOLDER",

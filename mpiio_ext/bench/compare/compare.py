@@ -51,7 +51,7 @@ from mpiio_ext.bench.compare.peers import (
     with_delegates,
 )
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import HELP, Command, Put, json_file_option, json_option, json_result, reporting
+from mpiio_ext.common.commands import Command, Put, json_file_option, json_option, json_result, reporting
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.results import Spread
 from mpiio_ext.common.units import amount_text
@@ -506,7 +506,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-@click.command(cls=Command, name="compare", context_settings=HELP, help=__doc__)
+@click.command(cls=Command, name="compare", help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
 @click.option("--size", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")

@@ -11,7 +11,7 @@ import click
 from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
-from mpiio_ext.common.commands import HELP, Command, output_option
+from mpiio_ext.common.commands import Command, output_option
 from mpiio_ext.common.options import Counts, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
@@ -76,7 +76,7 @@ class _Asked:
     cls=Command,
     name="mpiio-ext bench explore",
     epilog=_EPILOG,
-    context_settings={**HELP, "max_content_width": 110, "show_default": True},
+    context_settings={"max_content_width": 110, "show_default": True},
 )
 @click.option(
     "--io-nodes",
