@@ -316,6 +316,8 @@ def _recorded(
     library, settings = f"{get_tracer()}:{library}", {**settings, **recording.settings(settings)}
     if not dry_run:
         launch = plan_launch(command, library, settings)
+        if path_of(launch.arguments[0]) is None:  # `start` prints so; a launcher may kill this rank before the others
+            return library, settings
         recording.prepare()
         if recording.writes:
             recording.accompany(launch)

@@ -60,6 +60,15 @@ def test_patterns_reach_the_tracer_of_a_page(tmp_path: pathlib.Path, monkeypatch
     assert re.search(rf"'MPIOX_TRACE_ONLY=\*\.dat' 'MPIOX_TRACE_SKIP=/x\n\*/b\.dat\n{folder}'", dry(*words))
 
 
+def test_the_folder_of_a_page_is_not_made_for_no_program(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank that a launcher kills since another has failed could not remove it."""
+    monkeypatch.setattr(Recording, "prepare", lambda _: pytest.fail("a folder"))
+    result = CliRunner().invoke(main, ["run", "--report", str(tmp_path / "io.html"), "--", str(tmp_path / "none")])
+    assert result.exit_code == 127 and "cannot execute" in result.output, result.output
+
+
 def refused(*arguments: str) -> str:
     result = CliRunner().invoke(main, ["run", *arguments])
     assert result.exit_code == 2
