@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -143,6 +144,24 @@ def _signals() -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+#: Variables that packages set in the process that imports or starts them: polars, the binding of FUSE, Spark; pytest.
+BY_PACKAGES = re.compile("_RJEM_MALLOC_CONF|FUSE_LIBRARY_NAME|(PY)?SPARK_.*|PYTEST_.*")
+ENVIRONMENT = dict(os.environ)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """Let no file of tests leave variables to the next one of the worker, which differs from run to run."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        changed = {name for name, _ in ENVIRONMENT.items() ^ os.environ.items()}
+        names = {name for name in changed if BY_PACKAGES.fullmatch(name) is None}
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update({name: ENVIRONMENT[name] for name in names & ENVIRONMENT.keys()})
+        assert not names, f"{item.path.name} left variables of the environment: {sorted(names)}"
 
 
 @pytest.fixture(scope="session")

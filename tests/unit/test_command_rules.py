@@ -329,6 +329,7 @@ def test_a_file_that_is_not_json_has_one_sentence(
 @pytest.mark.parametrize("command", UNUSABLE)
 def test_what_cannot_be_used_is_2(command: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPIOX_HINTS", "")  # so that what the command sets is undone
     (tmp_path / "text").write_text("no file of any format\n", encoding="utf-8")
     status, out, err = invoked(f"{command} {UNUSABLE[command]}")
     assert status == 2, out + err

@@ -344,6 +344,7 @@ def test_the_reason_is_the_programs_not_the_banner_of_its_abort(tmp_path: pathli
 
 @pytest.mark.parametrize("command", ["tune", "advise"])
 @pytest.mark.parametrize("size", ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"])
+@pytest.mark.usefixtures("clean")
 def test_a_launcher_in_front_is_refused(command: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rank would tune, in the same folders."""
     monkeypatch.setenv(size, "2")
