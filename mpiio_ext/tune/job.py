@@ -191,13 +191,7 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
                 advance(f"{record.phase}, run {record.number}{seen}", to=time.monotonic() - begin_s)
 
             tuner = Tuner(
-                runner=served or alone,
-                metric=job.metric,
-                plan=asked,
-                space_of=job.space,
-                judge=judge,
-                notify=notify,
-                start_s=served.start_s if served else lambda _: 0.0,
+                runner=served or alone, metric=job.metric, plan=asked, space_of=job.space, judge=judge, notify=notify
             )
             return tuner.run()
     finally:

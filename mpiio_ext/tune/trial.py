@@ -133,6 +133,9 @@ class Outcome:
 class Runner(Protocol):
     """Something that runs a setting."""
 
+    def start_s(self, setting: Setting) -> float:
+        """Return the seconds that the next run of a setting takes before the runner times it."""
+
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
         """Run once; `number` counts all runs; after `limit_s` seconds it is stopped; `keep` its statistics."""
 
@@ -216,6 +219,10 @@ class ProcessRunner:
     hints_text: Callable[[Setting], str]
     log: Path
     before: str | None = None
+
+    def start_s(self, _: Setting) -> float:
+        """Return 0: the runner times a run from its start on."""
+        return 0.0
 
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
         """Run once; `keep` decides whether the file of its statistics stays.

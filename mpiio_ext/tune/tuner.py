@@ -99,7 +99,6 @@ class Tuner:
     judge : chooses another metric from the baseline; None: `metric` it is.
     notify : called after each run.
     clock : monotonic seconds.
-    start_s : seconds that the next run of a setting takes before it begins to be timed.
     """
 
     def __init__(
@@ -112,11 +111,9 @@ class Tuner:
         judge: Callable[[Outcome], Metric] | None = None,
         notify: Callable[[Record], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        start_s: Callable[[Setting], float] = lambda _: 0.0,
     ) -> None:
         self._runner, self._metric, self._plan = runner, metric, plan
         self._space_of, self._judge, self._notify, self._clock = space_of, judge, notify, clock
-        self._start_s = start_s
         self._random = random.Random(plan.seed)
         self._confidence, self._least_pairs = plan.confidence, least_pairs(plan.confidence)
         self._begin_s = clock()
@@ -173,7 +170,7 @@ class Tuner:
         return min(statistics.median(known.elapsed_s) for known in self._known.values() if known.elapsed_s)
 
     def _affords(self, settings: Sequence[Setting], keep_s: float) -> bool:
-        seconds = sum(self._typical_s(setting) + self._start_s(setting) for setting in settings)
+        seconds = sum(self._typical_s(setting) + self._runner.start_s(setting) for setting in settings)
         return self._remaining_s() - keep_s > MARGIN * seconds
 
     def _reserve_s(self) -> float:
@@ -187,7 +184,7 @@ class Tuner:
         limit_s, ours = self._remaining_s() - keep_s, True
         if self._known and limit_s > (factor_s := max(STOP_FACTOR * self._typical_s(setting), LEAST_LIMIT_S)):
             limit_s, ours = factor_s, False
-        limit_s = min(limit_s + self._start_s(setting), self._remaining_s())
+        limit_s = min(limit_s + self._runner.start_s(setting), self._remaining_s())
         number = len(self._records) + 1
         outcome = self._runner(setting, number, max(limit_s, 0.01), keep=phase in ("baseline", "confirm"))
         status, reason, cost = outcome.status, outcome.reason, None
@@ -284,7 +281,7 @@ class Tuner:
                 break
             setting, token = search.ask()
             known = self._known.get(setting)
-            dear = self._start_s(setting) > 0.0 and not self._affords([setting], keep_s)  # a start of its own
+            dear = self._runner.start_s(setting) > 0.0 and not self._affords([setting], keep_s)  # a start of its own
             if dear or (known is not None and not self._worth_repeating(known)):
                 duplicates += 1
                 costs = known.costs if known is not None and not known.lost else []
@@ -384,7 +381,7 @@ class Tuner:
         pair = [BASELINE, winner]
         expected = statistics.median(self._known[BASELINE].costs) / statistics.median(self._known[winner].costs)
         most = GOOD_PAIRS if expected >= CLEAR_GAIN else MOST_PAIRS  # from older runs: no peeking at the new ones
-        left_s = self._remaining_s() - sum(map(self._start_s, pair))
+        left_s = self._remaining_s() - sum(map(self._runner.start_s, pair))
         wanted = int(left_s / (MARGIN * sum(map(self._typical_s, pair))))
         wanted = min(max(wanted, self._least_pairs), max(most, self._least_pairs))
         orders = [index % 2 == 0 for index in range(wanted)]

@@ -47,6 +47,7 @@ class Program:
     now_s: float = 0.0
     limits: list[tuple[Setting, float]] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
+    start_s: Callable[[Setting], float] = lambda _: 0.0
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -70,24 +71,11 @@ class Program:
         return Outcome(status="ok", elapsed_s=elapsed_s, ranks=4, files=self.files)
 
 
-def tune(
-    program: Program,
-    budget_s: float = 400.0,
-    trials: int | None = 25,
-    seed: int = 1,
-    start_s: Callable[[Setting], float] = lambda _: 0.0,
-) -> Result:
+def tune(program: Program, budget_s: float = 400.0, trials: int | None = 25, seed: int = 1) -> Result:
     defaults = registry_defaults()
     space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
     plan = Plan(budget_s=budget_s, trials=trials, seed=seed)
-    return Tuner(
-        runner=program,
-        metric=Elapsed(),
-        plan=plan,
-        space_of=lambda outcome: space,
-        clock=program.clock,
-        start_s=start_s,
-    ).run()
+    return Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda outcome: space, clock=program.clock).run()
 
 
 def flat(hints: dict[str, str]) -> float:
@@ -485,6 +473,6 @@ def test_a_start_that_does_not_fit_takes_no_time_from_the_decision() -> None:
     def is_dear(setting: Setting) -> bool:
         return setting.as_dict().get("mpiox_partition") == "static_cyclic"
 
-    result = tune(Program(one_is_best), budget_s=60.0, start_s=lambda setting: 50.0 * is_dear(setting))
+    result = tune(Program(one_is_best, start_s=lambda setting: 50.0 * is_dear(setting)), budget_s=60.0)
     assert not any(is_dear(record.setting) for record in result.records)
     assert result.verdict != "unconfirmed" and len(result.records) > 20
