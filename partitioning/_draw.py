@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from mpiio_ext.common.plots import Axis, Chart, Look, Panel, save
+from mpiio_ext.common.plots import Axis, Chart, Lettering, Look, Panel, save
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import Plan
 
@@ -124,7 +123,8 @@ def _draw(plan: Plan, cells: list[_Cell], cell_width: float, cell_height: float,
     _stripes(panel, cells, cell_width, cell_height)
     _changes(panel, plan)
     _sub_regions(panel, plan)
-    panel.text(1, 1, "file order →", inside="axes", shift=(0, 15), align=("right", "bottom"), size=7, colour="ink")
+    look = Lettering(size=7, colour="ink")
+    panel.text(1, 1, "file order →", look, inside="axes", shift=(0, 15), align=("right", "bottom"))
     names, numbers = [(s + 0.5, f"S{s}") for s in columns], [(r + 0.5, str(r)) for r in rows]
     panel.frame(
         Axis(label=_facts(plan), low=-0.08, high=servers + 0.08, above=True, line=False, ticks=names),
@@ -142,7 +142,8 @@ def _stripes(panel: Panel, cells: list[_Cell], cell_width: float, cell_height: f
     width = 1 - 2 * _INSET
     size = min(9.0, 30.0 * cell_height, 14.0 * cell_width)
     looks: dict[Look, list[tuple[float, float, float, float]]] = {}
-    outside, texts = [], list[tuple[float, float, str, dict[str, Any]]]()
+    owned, numbered = Lettering(size=size, colour="ink", boxed=True), Lettering(size=7, colour="ink", boxed=True)
+    outside, texts = [], list[tuple[float, float, str, Lettering, tuple[str, str]]]()
     for cell in cells:
         left, low = cell.server + _INSET, cell.row + _INSET
         if sum(end - start for start, end, _ in cell.parts) < 1:
@@ -153,15 +154,14 @@ def _stripes(panel: Panel, cells: list[_Cell], cell_width: float, cell_height: f
             label = f"P{aggregator}"
             if size >= 4 and (end - start) * cell_width * 72 > 0.62 * size * len(label):
                 middle = left + (start + end) / 2 * width
-                texts.append((middle, cell.row + 0.5, label, {"size": size, "boxed": True}))
+                texts.append((middle, cell.row + 0.5, label, owned, ("center", "center")))
         if cell_width >= 0.5 and cell_height >= 0.3:
-            look = {"size": 7, "align": ("left", "top"), "boxed": True}
-            texts.append((left + 0.03, low + 0.06, str(cell.stripe), look))
+            texts.append((left + 0.03, low + 0.06, str(cell.stripe), numbered, ("left", "top")))
     panel.tiles(outside, Look("line"))
     for own, places in looks.items():
         panel.tiles(places, own, edge="ink", thin=0.5 if size > 3 else 0)
-    for x, y, text, how in texts:
-        panel.text(x, y, text, colour="ink", **how)
+    for x, y, text, look, align in texts:
+        panel.text(x, y, text, look, align=align)
 
 
 def _changes(panel: Panel, plan: Plan) -> None:
@@ -193,8 +193,8 @@ def _sub_regions(panel: Panel, plan: Plan) -> None:
         ys: list[float] = [row + 1, row + 1, row, row] if column else [row, row]
         panel.line(xs, ys, Look("changed", (0, (4, 2))), width=1.8, clip=False, layer=4)
         for which, shift, side in [(number, 0.1, "top"), *([(0, -0.1, "bottom")] if number == 1 else [])]:
-            place = servers + 0.12, row + shift
-            panel.text(*place, f"sub-region {which}", turn=90, size=7, colour="changed", align=("left", side))
+            look = Lettering(size=7, colour="changed", turn=90)
+            panel.text(servers + 0.12, row + shift, f"sub-region {which}", look, align=("left", side))
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

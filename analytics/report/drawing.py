@@ -31,7 +31,7 @@ from typing import Any
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.report import timeline
 from mpiio_ext.common import page, plots
-from mpiio_ext.common.plots import Axis, Look, Panel, corners, look, shortened
+from mpiio_ext.common.plots import Axis, Bar, Lettering, Look, Panel, corners, look, shortened
 from mpiio_ext.common.units import number_words
 
 #: Points of the tick marks, of what stands upright before them (the name of the axis), and of a legend above the axes.
@@ -58,6 +58,12 @@ def _axis(data: Mapping[str, Any], which: str, **rest: Any) -> Axis:
     return Axis(label=data.get(f"{which}_label", ""), low=low, high=high, **rest)
 
 
+def _noted(at: Sequence[float], values: Sequence[float], notes: Sequence[str] | None) -> list[Bar]:
+    """Return bars, with notes if there are any."""
+    every = zip(at, values, notes or [""] * len(at), strict=True)
+    return [Bar(place, value, note=note) for place, value, note in every]
+
+
 def _ranking(data: Mapping[str, Any]) -> dict[str, Any]:
     panels = data["panels"]
     most = max(len(panel["labels"]) for panel in panels)
@@ -66,8 +72,8 @@ def _ranking(data: Mapping[str, Any]) -> dict[str, Any]:
 
     def draw(number: int, panel: Panel) -> None:
         one, labels = panels[number], names[number]
-        own, notes = Look(f"series{number}"), one.get("notes") or ()
-        panel.bars(range(len(labels)), one["values"], own, across=True, width=0.7, notes=notes)
+        bars = _noted(range(len(labels)), one["values"], one.get("notes"))
+        panel.bars(bars, Look(f"series{number}"), across=True, width=0.7)
         high = 1.16 * max(one["values"], default=1) or 1
         panel.frame(
             Axis(label=one["axis"], low=0, high=high, most=4, grid=True, form=_form(one.get("quantity", ""))),
@@ -101,12 +107,12 @@ def _bars(data: Mapping[str, Any]) -> dict[str, Any]:
         for number, one in enumerate(series):
             own, name = (look(number), one["name"]) if data.get("legend") else (Look(look(number).colour), "")
             at = [place + (number - (len(series) - 1) / 2) * width for place in places]
-            panel.bars(at, one["values"], own, name, width=width * 0.96, notes=data.get("notes") or ())
+            panel.bars(_noted(at, one["values"], data.get("notes")), own, name, width=width * 0.96)
         if ends:
-            panel.bars(ends["x"], ends["values"], Look("series1"), width=2.4)
+            panel.bars(list(map(Bar, ends["x"], ends["values"])), Look("series1"), width=2.4)
             for place, name in zip(ends["x"], ends["names"], strict=True):
                 side = "left" if place < 50 else "right"
-                panel.text(place, 1, name, inside="x", colour="ink", align=(side, "bottom"))
+                panel.text(place, 1, name, Lettering(colour="ink"), inside="x", align=(side, "bottom"))
         ticks = list(zip(places, labels, strict=True)) if labels else None
         panel.frame(_axis(data, "x", ticks=ticks), _axis(data, "y", grid=True, **rest))
 
@@ -197,7 +203,7 @@ def _group(panel: Panel, every: Sequence[Mapping[str, Any]], name: str, own: Loo
     panel.segments(lines, Look(own.colour, own.dash), name, words=words, alpha=alpha, width=width)
     panel.segments(gaps, Look(own.colour, ":"), alpha=alpha, width=thin)
     alone = [line[0] for line in lines if len(line) == 1]  # between two axes without a value
-    panel.line([place for place, _ in alone], [value for _, value in alone], Look(own.colour, "", "."), size=4)
+    panel.line([place for place, _ in alone], [value for _, value in alone], Look(own.colour, "", ".", size=4))
 
 
 def _columns(panel: Panel, columns: Sequence[Mapping[str, Any]]) -> None:
@@ -224,17 +230,8 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
         ):
             shown = [bar for bar in data["bars"] if bar["critical"] is which]
             if shown:
-                panel.bars(
-                    [bar["row"] for bar in shown],
-                    [bar["end"] - bar["start"] for bar in shown],
-                    Look(colour),
-                    name,
-                    width=width,
-                    foot=[bar["start"] for bar in shown],
-                    across=True,
-                    edge=colour,
-                    thin=0.6,
-                )
+                bars = [Bar(bar["row"], bar["end"] - bar["start"], foot=bar["start"]) for bar in shown]
+                panel.bars(bars, Look(colour), name, width=width, across=True, edge=colour, thin=0.6)
         ticks = list(enumerate(labels))
         panel.frame(
             _axis(data, "x", grid=True), Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=ticks)
@@ -261,7 +258,7 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(data: Mapping[str, Any]) -> dict[str, Any]:
     def curve(panel: Panel, own: Look, one: Mapping[str, Any]) -> None:
-        panel.line(one["x"], one["y"], Look(own.colour, "", "."), one["name"], size=3)
+        panel.line(one["x"], one["y"], Look(own.colour, "", ".", size=3), one["name"])
 
     return _curves(data, curve, 40, 2.9, low=0, form=_form("bytes")) | {"width": timeline.WIDTH_IN}
 

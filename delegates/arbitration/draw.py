@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
-from mpiio_ext.common.plots import SERIES, Axis, Chart, Look, Panel, corners, look
+from mpiio_ext.common.plots import SERIES, Axis, Bar, Chart, Look, Panel, corners, look
 from mpiio_ext.common.results import ENOUGH
 from mpiio_ext.delegates.arbitration.comparison import Comparison
 from mpiio_ext.delegates.arbitration.curves import Curve
@@ -27,7 +28,7 @@ _IN_POOL = Axis(label="I/O nodes in the pool")
 def _look(policy: str) -> Look:
     """Return the look of a policy."""
     found = policy_classes()[policy.lower()]
-    return Look(found.colour, found.line, found.marker)
+    return Look(found.colour, found.line, found.marker, size=4)
 
 
 def medians_words(simulation: Simulation) -> str:
@@ -97,7 +98,7 @@ def draw_medians(simulation: Simulation) -> Chart:
     def draw(panel: Panel) -> None:
         for name, values in simulation.bandwidth.items():
             medians = (np.median(values, axis=0) / 1000).tolist()
-            panel.line(simulation.pools.tolist(), medians, _look(name), policy_classes()[name].name, size=4)
+            panel.line(simulation.pools.tolist(), medians, _look(name), policy_classes()[name].name)
         panel.frame(_IN_POOL, Axis(label="median aggregate bandwidth [GB/s]", low=0, grid=True))
 
     return Chart(
@@ -112,7 +113,7 @@ def draw_gain(simulation: Simulation) -> Chart:
 
     def draw(panel: Panel) -> None:
         panel.area(pools, low, high, Look("series4"), "smallest to largest")
-        panel.line(pools, middle, _look("mckp"), "median", size=4)
+        panel.line(pools, middle, _look("mckp"), "median")
         panel.rule(1, Look("ink", "--"), across=True, width=0.8)
         ticks = [(n, str(n)) for n in (1, 2, 5, 10, 20)]
         panel.frame(_IN_POOL, Axis(label="bandwidth of MCKP over STATIC [×]", scale="log", grid=True, ticks=ticks))
@@ -139,7 +140,7 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
                 [each.bandwidth / 1000 for each in steps],
             )
             panel.line(times, values, Look(own.colour, own.dash), result.policy, width=1.4)
-            panel.line(times[-1:], values[-1:], Look(own.colour, "", "|"), size=9)  # the queue is empty
+            panel.line(times[-1:], values[-1:], Look(own.colour, "", "|", size=9))  # the queue is empty
         panel.frame(
             Axis(label="time [s], logarithmic; | the end of the queue", scale="log", low=first),
             Axis(label="running jobs [GB/s]", scale="log", grid=True),
@@ -149,9 +150,8 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
         width = 0.8 / max(len(results), 1)
         for index, result in enumerate(results):
             means = {job.name: job.bandwidth / 1000 for job in result.jobs}
-            at = [at + (index + 0.5) * width - 0.4 for at in range(len(names))]
-            values, own = [means[name] for name in names], Look(_look(result.policy).colour)
-            panel.bars(at, values, own, result.policy, width=width)
+            bars = [Bar(at + (index + 0.5) * width - 0.4, means[name]) for at, name in enumerate(names)]
+            panel.bars(bars, Look(_look(result.policy).colour), result.policy, width=width)
         panel.frame(
             Axis(ticks=list(enumerate(names)), turn=30), Axis(label="mean of the job [GB/s]", scale="log", grid=True)
         )
@@ -204,7 +204,8 @@ def draw_sums(found: Comparison) -> Chart:
         foot = np.zeros(len(at))
         for index, job in enumerate(found.alone):
             values = np.array(found.bandwidth(name, job)) / 1000
-            panel.bars(at, values.tolist(), look(index), job, foot=foot.tolist())
+            places = zip(at, values.tolist(), foot.tolist(), strict=True)
+            panel.bars([Bar(place, value, foot=low) for place, value, low in places], look(index), job)
             foot = foot + values
         beside = _beside("bandwidth of the jobs [GB/s]", most, first=name == names[0])
         panel.frame(_of_pools(found), beside, policy_classes()[name].name)
@@ -226,7 +227,7 @@ def draw_shares(found: Comparison) -> Chart:
 
     def draw(index: int, panel: Panel) -> None:
         shares = [100 * found.shares("mckp", job)[index] for job in names]
-        panel.bars(list(range(len(names))), shares, _look("mckp"))
+        panel.bars(list(starmap(Bar, enumerate(shares))), _look("mckp"))
         x, y = Axis(ticks=list(enumerate(names)), turn=90), _beside("of its best alone [%]", 100, first=index == 0)
         panel.frame(x, y, f"{found.pools[index]} I/O nodes")
 
@@ -249,7 +250,7 @@ def draw_differences(found: Comparison) -> Chart:
 
     def draw(job: str, panel: Panel) -> None:
         values = differences[job]
-        panel.bars(list(range(len(values))), values, _look("mckp"))
+        panel.bars(list(starmap(Bar, enumerate(values))), _look("mckp"))
         panel.frame(_of_pools(found), Axis(label="MCKP - STATIC [MB/s]", grid=True), job)
 
     panels = [*(partial(draw, job) for job in differences), *[None] * (-len(differences) % 3)]
@@ -290,7 +291,7 @@ def _curves(curves: Mapping[str, Curve], panel: Panel) -> None:
             if point.deviation
         ]
         means = [point.mean for point in points]
-        panel.line(curve.counts, means, Look(own.colour, "-", own.marker), name, width=1, size=4)
+        panel.line(curve.counts, means, Look(own.colour, "-", own.marker, size=4), name, width=1)
         panel.segments(deviations, Look(own.colour), width=0.8)
     counts = sorted({count for curve in curves.values() for count in curve.counts})
     step = -(-len(counts) // _MOST_TICKS) or 1

@@ -17,7 +17,7 @@ from typing import Any
 
 from mpiio_ext.common import page
 from mpiio_ext.common.page import Figure
-from mpiio_ext.common.plots import Axis, Chart, Look, Panel
+from mpiio_ext.common.plots import Axis, Chart, Lettering, Look, Panel
 from mpiio_ext.common.results import Measured
 from mpiio_ext.common.units import digits_text
 from mpiio_ext.report import verdict, words
@@ -27,7 +27,7 @@ from mpiio_ext.report.load import PeerSet, ResultSet
 SYMBOLS = {"faster": "▲", "level": "≈", "within noise": "≈", "slower": "▼", "not judged": "·", "": ""}
 CLASSES = {"faster": "up", "slower": "dn"}
 _COLUMNS = ("kind of access", "row", "bandwidth over native [×]", "smallest", "largest", "repetitions", "judgment")
-_LOOKS = {"faster": Look("series0", "", "o"), "slower": Look("series1", "", "o")}
+_LOOKS = {"faster": Look("series0", "", "o"), "slower": Look("series1", "", "o", hollow=True)}
 _OTHER = Look("neutral", "", "o")
 _CAPTION = (
     "Each row is a dot: filled if it is faster, a ring if slower, grey if noise or too few repetitions forbid a "
@@ -57,9 +57,8 @@ def _strip(lines: Mapping[str, _Dots], label: str, **rest: Any) -> Chart:
         for at, (name, dots) in enumerate(lines.items()):
             for judgment in dict.fromkeys(judgment for _, judgment in dots):
                 own = [ratio for ratio, one in dots if one == judgment]
-                look, hollow = _LOOKS.get(judgment, _OTHER), judgment == "slower"
-                panel.line(own, [at] * len(own), look, hollow=hollow, clip=False)
-            panel.text(low, at - 0.2, name, colour="ink", align=("left", "bottom"), boxed=True)
+                panel.line(own, [at] * len(own), _LOOKS.get(judgment, _OTHER), clip=False)
+            panel.text(low, at - 0.2, name, Lettering(colour="ink", boxed=True), align=("left", "bottom"))
         x = Axis(label=f"{label} [×], logarithmic", scale="log", low=low, high=high, form=digits_text)
         panel.frame(x, Axis(low=len(lines) - 0.6, high=-0.9, ticks=(), line=False))
 

@@ -81,8 +81,8 @@ def _panel(outcomes: Sequence[Outcome], title: str, values: Sequence[float], cou
             joined = _joined(points, relations)
             panel.line([x for x, _ in joined], [y for _, y in joined], Look(colour, dash), width=width)
         for o, value in points:
-            own = Look(colour, "", _MARKS[_related(o)])
-            panel.line([o.geometry.aggregators], [value], own, size=size, hollow=True)
+            own = Look(colour, "", _MARKS[_related(o)], size=size, hollow=True)
+            panel.line([o.geometry.aggregators], [value], own)
     y = (
         Axis(scale="symlog", low=-0.4, high=3 * max(1, *values), grid=True)
         if counts

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from mpiio_ext.common import page, plots
-from mpiio_ext.common.plots import Axis, Chart, Panel, theme
+from mpiio_ext.common.plots import Axis, Bar, Chart, Lettering, Panel, theme
 from mpiio_ext.common.plots import draw as draw_of
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from support.cbuild import ROOT
@@ -22,14 +22,16 @@ from support.html_page import Page
 Drawn = Callable[[Panel], None]
 MARKS: dict[str, Drawn] = {
     "area": lambda panel: panel.area([0, 1], [0, 1], [1, 2], name="a"),
-    "bars": lambda panel: panel.bars([0, 1], [2, 3], plots.look(1), notes=["two", "three"], errors=([1, 1], [1, 1])),
-    "across": lambda panel: panel.bars([0], [2], foot=[1], across=True, name="a"),
+    "bars": lambda panel: panel.bars(
+        [Bar(0, 2, note="two", errors=(1, 1)), Bar(1, 3, note="three", errors=(1, 1))], plots.look(1)
+    ),
+    "across": lambda panel: panel.bars([Bar(0, 2, foot=1)], across=True, name="a"),
     "boxes": lambda panel: panel.boxes([0, 1], [(0, 1, 2, 3, 4)] * 2),
     "line": lambda panel: panel.line([0, 1, 2], [1, None, math.nan], plots.look(2), "<a> $b$"),
     "rule": lambda panel: panel.rule(0.5),
     "segments": lambda panel: panel.segments([[(0, 0), (1, 1)]], name="a", words=[["first", "second"]]),
     "spans": lambda panel: panel.spans([(0, 1)]),
-    "text": lambda panel: panel.text(0, 0, "<here>", boxed=True),
+    "text": lambda panel: panel.text(0, 0, "<here>", Lettering(boxed=True)),
     "tiles": lambda panel: panel.tiles([(0, 0, 1, 1)], plots.Look("series7", hatch="xx"), edge="ink"),
 }
 #: What each of them tells, as CSV.
@@ -70,7 +72,7 @@ def test_a_phone_has_larger_words_and_turned_names() -> None:
     names = [(at, f"a name of {at} that is long") for at in range(6)]
 
     def draw(panel: Panel) -> None:
-        panel.bars(range(6), [1.0] * 6, notes=["note"] * 6)
+        panel.bars([Bar(at, 1.0, note="note") for at in range(6)])
         panel.text(0, 1, "above", inside="x")
         panel.frame(Axis(label="x", ticks=names), Axis(label="a label of many words that is broken"))
 

@@ -19,7 +19,7 @@ from mpiio_ext.analytics.jobs.metrics import Box, box, metric
 from mpiio_ext.analytics.jobs.regimes import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.time_axis import MARKED, broken, date_axis
-from mpiio_ext.common.plots import Axis, Chart, Look, Panel
+from mpiio_ext.common.plots import Axis, Bar, Chart, Lettering, Look, Panel
 from mpiio_ext.common.units import number_words
 
 #: (year, month).
@@ -154,7 +154,8 @@ def _months(
     panel.boxes(list(boxes), list(boxes.values()), Look("data"), width=0.62)
     for place, kind in changes:
         panel.rule(place, Look("changed", (0, (3, 2))), width=1.1)
-        panel.text(place, 1, kind, inside="x", shift=(0, 2), size=7, colour="changed", align=("center", "top"))
+        look = Lettering(size=7, colour="changed")
+        panel.text(place, 1, kind, look, inside="x", shift=(0, 2), align=("center", "top"))
     panel.frame(x, _amount(unit, 1.12 * max((five[4] for five in boxes.values()), default=1.0) or 1.0), title)
 
 
@@ -205,8 +206,8 @@ def _regimes(found: Partition, rules: Rules, most: int, panel: Panel) -> None:
     for name, numbers, look, width in lines[len(times) >= MARKED and panel.narrow :]:
         panel.line(*broken(times, numbers, apart), look, name, width=width)
     single = _single(found)
-    crosses = Look("changed", "", "x")
-    panel.line([times[at] for at in single], [values[at] for at in single], crosses, "transient", size=4)
+    crosses = Look("changed", "", "x", size=4)
+    panel.line([times[at] for at in single], [values[at] for at in single], crosses, "transient")
     title = kind_of(found.history.motif, found.history.scale)
     panel.frame(date_axis(times, most=most), _amount(one.unit), title)
 
@@ -263,5 +264,6 @@ def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | Non
 def _coefficient(panel: Panel, at: int, row: int, value: float, *, sure: bool) -> None:
     colour = ("quarter3" if value >= 0 else "quarter0") if sure else "line"
     ink = "ink" if sure else "soft"
-    panel.bars([row], [value * 0.3], Look(colour), foot=at, width=0.62, across=True)
-    panel.text(at + 0.48, row, signed(value), align=("right", "center"), size=7.5, colour=ink, bold=sure)
+    panel.bars([Bar(row, value * 0.3, foot=at)], Look(colour), width=0.62, across=True)
+    look = Lettering(size=7.5, colour=ink, bold=sure)
+    panel.text(at + 0.48, row, signed(value), look, align=("right", "center"))

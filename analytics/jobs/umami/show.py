@@ -20,7 +20,7 @@ from mpiio_ext.analytics.jobs.time_axis import MARKED, alone, broken, date_axis
 from mpiio_ext.analytics.jobs.umami import Row, Umami
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Grid, Section
-from mpiio_ext.common.plots import SCALE, WIDTH, Axis, Chart, Look, Panel
+from mpiio_ext.common.plots import SCALE, WIDTH, Axis, Chart, Lettering, Look, Panel
 from mpiio_ext.common.printing import under_heads
 from mpiio_ext.common.units import number_words
 
@@ -75,20 +75,21 @@ def _line(panel: Panel, found: Umami, row: Row, limits: tuple[float, float]) -> 
     marked = len(times) < MARKED
     across, up = broken(times, values, apart)
     single = [] if marked else alone(up)
-    panel.line(across, up, Look("data", "-", "." if marked else ""), width=0.8, size=3)
-    panel.line([across[at] for at in single], [up[at] for at in single], Look("data", "", "."), size=3)
+    panel.line(across, up, Look("data", "-", "." if marked else "", size=3), width=0.8)
+    panel.line([across[at] for at in single], [up[at] for at in single], Look("data", "", ".", size=3))
     for end, mark in ((1, "^"), (0, "v")):
         beyond = [
             at for at, value in zip(times, values, strict=True) if (value > limits[1] if end else value < limits[0])
         ]
-        panel.line(beyond, [limits[end]] * len(beyond), Look("data", "", mark), size=3.5, clip=False)
+        panel.line(beyond, [limits[end]] * len(beyond), Look("data", "", mark, size=3.5), clip=False)
     if own is None:
         return
     before = [at for at in range(place) if values[at] == values[at]][-1:]
     if before and (apart is None or times[place] - times[before[0]] <= apart):
         x, y = [times[before[0]], times[place]], [values[before[0]], own]
         panel.line(x, y, Look(_colour(row)), width=1.6)
-    panel.line([times[place]], [own], Look(_colour(row), "", "*"), size=12, clip=False, edge="page", layer=5)
+    star = Look(_colour(row), "", "*", size=12, edge="page")
+    panel.line([times[place]], [own], star, clip=False, layer=5)
 
 
 def _points(found: Umami) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
@@ -119,8 +120,8 @@ def _over_time(found: Umami, row: Row, last: bool, narrow: bool, panel: Panel) -
     label, limits = row.metric.label, _limits(row)
     _line(panel, found, row, limits)
     if not narrow:
-        look: dict[str, Any] = {"size": 8.5, "colour": "ink", "bold": True, "align": ("left", "center")}
-        panel.text(0, 0.5, "\n".join(textwrap.wrap(label, 17)), inside="axes", shift=(-132, 0), **look)
+        name, look = "\n".join(textwrap.wrap(label, 17)), Lettering(size=8.5, colour="ink", bold=True)
+        panel.text(0, 0.5, name, look, inside="axes", shift=(-132, 0), align=("left", "center"))
     text = _verdict(row) if row.value is None else f"{value_words(row.value, row)} – {_verdict(row)}"
     x = date_axis(found.times.tolist(), shown=last, most=2 if narrow else 7)
     y = _axis(found, limits, partial(number_words, quantity=row.metric.unit))
@@ -135,9 +136,11 @@ def _box(found: Umami, row: Row, narrow: bool, panel: Panel) -> None:
     if own is not None:
         panel.segments([[(0, own), (1, own)]], Look(colour, (0, (4, 2))), width=1.8, layer=4)
     if not narrow:
-        look: dict[str, Any] = {"inside": "axes", "colour": colour, "align": ("left", "center")}
-        panel.text(1, 0.5, value_words(row.value, row), shift=(6, 4), size=9.5, bold=True, **look)
-        panel.text(1, 0.5, _verdict(row), shift=(6, -9), size=8, **look)
+        for words, up, look in (
+            (value_words(row.value, row), 4, Lettering(size=9.5, colour=colour, bold=True)),
+            (_verdict(row), -9, Lettering(colour=colour)),
+        ):
+            panel.text(1, 0.5, words, look, inside="axes", shift=(6, up), align=("left", "center"))
     panel.frame(Axis(low=0, high=1, ticks=()), _axis(found, _limits(row), lambda _: ""))
 
 

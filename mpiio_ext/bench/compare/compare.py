@@ -407,7 +407,7 @@ def _drawn(result: dict[str, Any], peers: Sequence[Peer]) -> list[tuple[str, boo
 
 def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) -> None:
     """Draw a panel for each operation: bars beside each other, one group a pattern."""
-    from mpiio_ext.common.plots import Axis, Chart, Look, Panel, look, save
+    from mpiio_ext.common.plots import Axis, Bar, Chart, Look, Panel, look, save
 
     titles = list(dict.fromkeys(title for result in results for title, _, _ in _drawn(result, peers)))
     width = 0.85 / len(titles)
@@ -415,15 +415,14 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
     def draw(operation: str, panel: Panel) -> None:
         rows = [result for result in results if result["op"] == operation]
         for k, title in enumerate(titles):
-            bars = [
-                (x - 0.42 + (k + 0.5) * width, ours, value)
+            drawn = [
+                (Bar(x - 0.42 + (k + 0.5) * width, value), ours)
                 for x, row in enumerate(rows)
                 for name, ours, value in _drawn(row, peers)
                 if name == title
             ]
-            own = Look(look(k).colour, hatch="//" if any(ours for _, ours, _ in bars) else "")
-            at, values = [x for x, _, _ in bars], [value for *_, value in bars]
-            panel.bars(at, values, own, title, width=width, edge="ink", thin=0.3)
+            own = Look(look(k).colour, hatch="//" if any(ours for _, ours in drawn) else "")
+            panel.bars([bar for bar, _ in drawn], own, title, width=width, edge="ink", thin=0.3)
         names = [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows]
         panel.frame(Axis(ticks=list(enumerate(names))), Axis(label=f"{operation}, MB/s", scale="log", grid=True))
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mpiio_ext.bench.results.table import parts
-from mpiio_ext.common.plots import Axis, Chart, Panel, look, save
+from mpiio_ext.common.plots import Axis, Bar, Chart, Panel, look, save
 from mpiio_ext.common.results import Measured
 from mpiio_ext.common.units import digits_text
 from mpiio_ext.report.words import interface_title
@@ -52,18 +52,13 @@ def _draw(clusters: Sequence[_Cluster], methods: Sequence[str], places: int, ope
     width = 0.84 / len(methods)
     for k, method in enumerate(methods):
         rows = [(x, cluster.rows.get((method, operation))) for x, cluster in enumerate(clusters)]
-        ratios = [(x, row.ratio) for x, row in rows if row is not None and row.ratio is not None]
-        panel.bars(
-            [x - 0.42 + (k + 0.5) * width for x, _ in ratios],
-            [ratio.median - 1 for _, ratio in ratios],
-            look(k),
-            method,
-            width=width,
-            foot=1,
-            edge="ink",
-            thin=0.4,
-            errors=([one.median - one.low for _, one in ratios], [one.high - one.median for _, one in ratios]),
-        )
+        ratios = [
+            (x - 0.42 + (k + 0.5) * width, row.ratio) for x, row in rows if row is not None and row.ratio is not None
+        ]
+        bars = [
+            Bar(at, one.median - 1, foot=1, errors=(one.median - one.low, one.high - one.median)) for at, one in ratios
+        ]
+        panel.bars(bars, look(k), method, width=width, edge="ink", thin=0.4)
     panel.rule(1, across=True, width=1)
     names = [cluster.label if operation == "read" else "" for cluster in clusters]
     label = f"{operation}: bandwidth\nrelative to native"

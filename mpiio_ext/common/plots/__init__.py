@@ -18,11 +18,13 @@ from mpiio_ext.common.plots.files import save as save
 from mpiio_ext.common.plots.files import svg as svg
 from mpiio_ext.common.plots.files import svg_file as svg_file
 from mpiio_ext.common.plots.files import with_numbers as with_numbers
+from mpiio_ext.common.plots.panel import Bar as Bar
 from mpiio_ext.common.plots.panel import Panel as Panel
 from mpiio_ext.common.plots.theme import DARK as DARK
 from mpiio_ext.common.plots.theme import LIGHT as LIGHT
 from mpiio_ext.common.plots.theme import SERIES as SERIES
 from mpiio_ext.common.plots.theme import THEMES as THEMES
+from mpiio_ext.common.plots.theme import Lettering as Lettering
 from mpiio_ext.common.plots.theme import Look as Look
 from mpiio_ext.common.plots.theme import Theme as Theme
 from mpiio_ext.common.plots.theme import look as look

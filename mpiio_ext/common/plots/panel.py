@@ -23,19 +23,40 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.common.plots.chart import SCALE, WIDTH, Axis, Number, shortened
-from mpiio_ext.common.plots.theme import Look, Theme
+from mpiio_ext.common.plots.theme import Lettering, Look, Theme
 from mpiio_ext.common.units import digits_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[str, object]
-_PLAIN, _ANY = Look(), Axis()
+_PLAIN, _ANY, _WORDS = Look(), Axis(), Lettering()
 _FIVE = ("low", "first quartile", "median", "third quartile", "high")
 #: On a phone: letters of a line across, of a label and a name at the side; points that a letter takes.
 _ACROSS, _LABEL, _SIDE, _LETTER = 28, 26, 14, 6.5
 #: On a phone: bars that notes at their ends can explain, and names below an axis.
 _MOST_NOTES, _MOST_NAMES = 4, 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar.
+
+    Attributes
+    ----------
+    at : its place on the axis on which it stands.
+    value : its length.
+    foot : where it begins.
+    note : words at its end.
+    errors : how far the value may be too large and too small, of all bars of a series or of none.
+    """
+
+    at: float
+    value: float
+    _: dataclasses.KW_ONLY
+    foot: float = 0.0
+    note: str = ""
+    errors: tuple[float, float] | None = None
 
 
 class Panel:
@@ -75,16 +96,13 @@ class Panel:
         name: str = "",
         *,
         width: float = 1.5,
-        size: float = 4.5,
-        hollow: bool = False,
-        edge: str = "",
         clip: bool = True,
         layer: float = 2,
     ) -> None:
         """Draw points that are joined, unless their look has no dash; `layer`: higher ones are on top."""
-        rest: dict[str, Any] = {"markerfacecolor": "none"} if hollow else {}
-        if edge:
-            rest |= {"markeredgecolor": self.theme.colour(edge), "markeredgewidth": 0.6}
+        rest: dict[str, Any] = {"markerfacecolor": "none"} if look.hollow else {}
+        if look.edge:
+            rest |= {"markeredgecolor": self.theme.colour(look.edge), "markeredgewidth": 0.6}
         self.axes.plot(
             x,
             [math.nan if value is None else value for value in y],
@@ -92,7 +110,7 @@ class Panel:
             linestyle=look.dash or "",
             linewidth=width,
             marker=look.marker,
-            markersize=size,
+            markersize=look.size,
             clip_on=clip,
             zorder=layer,
             label=name or None,
@@ -102,42 +120,41 @@ class Panel:
 
     def bars(
         self,
-        at: Sequence[float],
-        values: Sequence[float],
+        bars: Sequence[Bar],
         look: Look = _PLAIN,
         name: str = "",
         *,
         width: float = 0.8,
-        foot: float | Sequence[float] = 0.0,
         across: bool = False,
-        notes: Sequence[str] = (),
-        errors: tuple[Sequence[float], Sequence[float]] | None = None,
         edge: str = "page",
         thin: float = 0.0,
     ) -> None:
-        """Draw bars from `foot`, upright or `across`; `notes` stand at their ends, `errors` are below and above."""
+        """Draw bars, upright or `across`."""
         from matplotlib import rcParams
 
         draw: Any = self.axes.barh if across else self.axes.bar
         names = ("width", "height", "left", "xerr") if across else ("height", "width", "bottom", "yerr")
-        rest: dict[str, Any] = dict(zip(names, (values, width, foot), strict=False))
-        if errors is not None:
-            rest |= {names[3]: errors, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": self.theme.ink}}
+        sizes = [bar.value for bar in bars], width, [bar.foot for bar in bars]
+        rest: dict[str, Any] = dict(zip(names, sizes, strict=False))
+        errors = [bar.errors for bar in bars if bar.errors is not None]
+        if errors:
+            ends = list(zip(*errors, strict=True))
+            rest |= {names[3]: ends, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": self.theme.ink}}
         rest |= {"hatch": look.hatch or None, "edgecolor": self.theme.colour(edge), "linewidth": thin}
-        bars = draw(at, facecolor=self.theme.colour(look.colour), label=name or None, **rest)
-        if notes and (across or not self.narrow or len(at) <= _MOST_NOTES):
+        at, notes = [bar.at for bar in bars], [bar.note for bar in bars]
+        drawn = draw(at, facecolor=self.theme.colour(look.colour), label=name or None, **rest)
+        if any(notes) and (across or not self.narrow or len(bars) <= _MOST_NOTES):
             room, size = 3 if across else 2, rcParams["xtick.labelsize"]
-            self.axes.bar_label(bars, list(notes), padding=room, color=self.theme.soft, fontsize=size)
-        feet = [foot] * len(at) if isinstance(foot, (int, float)) else foot
-        none: Sequence[object] = [""] * len(at)
-        self._note(name, self._of_bars(across, at, values, feet, *(errors or (none, none)), notes or none))
+            self.axes.bar_label(drawn, notes, padding=room, color=self.theme.soft, fontsize=size)
+        self._note(name, self._of_bars(bars, across=across))
 
-    def _of_bars(self, across: bool, *columns: Iterable[Any]) -> Iterator[Row]:
+    def _of_bars(self, bars: Sequence[Bar], *, across: bool) -> Iterator[Row]:
         names, base, length = (("y", "x"), self.y, self.x) if across else (("x", "y"), self.x, self.y)
-        for at, value, foot, below, above, note in zip(*columns, strict=True):
-            ends = {names[0]: base.named(at, 0.5), names[1]: length.named(foot + value)}
-            foot = length.named(foot) if foot else ""
-            yield {**ends, "words": note, "foot": foot, "below": below, "above": above}
+        for bar in bars:
+            ends = {names[0]: base.named(bar.at, 0.5), names[1]: length.named(bar.foot + bar.value)}
+            foot = length.named(bar.foot) if bar.foot else ""
+            below, above = bar.errors or ("", "")
+            yield {**ends, "words": bar.note, "foot": foot, "below": below, "above": above}
 
     def area(
         self,
@@ -257,19 +274,15 @@ class Panel:
         x: float,
         y: float,
         text: str,
+        look: Lettering = _WORDS,
         *,
-        size: float = 8,
-        colour: str = "soft",
-        bold: bool = False,
         align: tuple[str, str] = ("center", "center"),
         shift: tuple[float, float] = (0, 0),
         inside: Literal["data", "axes", "x"] = "data",
-        turn: float = 0,
-        boxed: bool = False,
     ) -> None:
         """Write words at a place, in units of the axes, or in parts of the panel (`inside` "axes", or "x": y alone is).
 
-        `shift` moves them by points; `align` is their end at the place (across, upright); `boxed` gives a light ground.
+        `shift` moves them by points; `align` is their end at the place (across, upright).
         """
         place: Any = {"data": "data", "axes": "axes fraction", "x": ("data", "axes fraction")}[inside]
         box = {"boxstyle": "round,pad=0.15", "facecolor": self.theme.page, "edgecolor": "none", "alpha": 0.85}
@@ -281,11 +294,11 @@ class Panel:
             textcoords="offset points",
             ha=align[0],
             va=align[1],
-            fontsize=size * SCALE if self.narrow else size,
-            color=self.theme.colour(colour),
-            rotation=turn,
-            fontweight="bold" if bold else "normal",
-            bbox=box if boxed else None,
+            fontsize=look.size * SCALE if self.narrow else look.size,
+            color=self.theme.colour(look.colour),
+            rotation=look.turn,
+            fontweight="bold" if look.bold else "normal",
+            bbox=box if look.boxed else None,
             annotation_clip=False,
         )
         words.set_in_layout(False)

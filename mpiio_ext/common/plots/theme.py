@@ -45,12 +45,39 @@ class Look:
     dash : str or tuple
         Line style as Matplotlib names it; ``""`` is no line.
     marker, hatch : marks of points and hatch of areas as Matplotlib names them; "" is none.
+    size : points of a marker.
+    hollow : a marker is only an outline.
+    edge : colour around a marker; "": its own.
     """
 
     colour: str = "ink"
     dash: Dash = "-"
     marker: str = ""
     hatch: str = ""
+    _: dataclasses.KW_ONLY
+    size: float = 4.5
+    hollow: bool = False
+    edge: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Lettering:
+    """The look of words on a panel.
+
+    Attributes
+    ----------
+    size : points.
+    colour : as of a `Look`.
+    bold : they are heavy.
+    turn : degrees by which they are turned.
+    boxed : they stand on a light ground.
+    """
+
+    size: float = 8
+    colour: str = "soft"
+    bold: bool = False
+    turn: float = 0
+    boxed: bool = False
 
 
 def look(number: int) -> Look:
