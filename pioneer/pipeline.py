@@ -135,7 +135,7 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
         The command cannot be started, fails, or takes too long; the message has the end of its output.
     """
     with log.open("wb") as output:
-        ended = run(command, limit_s=limit_s, job=True, output=output, together=True)
+        ended = run(command, limit_s=limit_s, job=True, output=output, errors="output")
     if ended.error:
         raise StepError(f"{command[0]} {ended.trouble}")
     if ended.stopped or ended.status not in (0, CALLS_FAILED):

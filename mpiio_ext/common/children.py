@@ -26,7 +26,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from mpiio_ext.common import keeper
 
@@ -73,10 +73,8 @@ def run(
     environment: Mapping[str, str] | None = None,
     job: bool = False,
     output: IO[bytes] | None = None,
-    errors: IO[bytes] | None = None,
-    together: bool = False,
-    inherit: bool = False,
-    keep: tuple[int, ...] = (),
+    errors: IO[bytes] | Literal["output"] | None = None,
+    keep: tuple[int, ...] | None = (),
 ) -> Ended:
     """Run a command for a limited time, without input, in a session of its own.
 
@@ -86,16 +84,13 @@ def run(
     limit_s : seconds after which it is ended with all that it has started.
     environment : complete environment of the command; None: that of this process.
     job : it is a launcher of ranks, see `launched`.
-    output, errors : files that get what it prints; None: what it prints is returned.
-    together : what it prints as errors is part of its output.
-    inherit : let it have every descriptor that can be inherited, as a rank of a job must have.
-    keep : descriptors that it gets in any case.
+    output, errors : files that get what it prints; None: what it prints is returned. `errors` "output": what it prints
+        as errors is part of its output.
+    keep : descriptors that it inherits; None: every one that can be inherited, as a rank of a job must have.
     """
-    for number in keep if inherit else ():
-        os.set_inheritable(number, True)
     with contextlib.ExitStack() as stack:
         out = output or stack.enter_context(tempfile.TemporaryFile())
-        err = out if together else errors or stack.enter_context(tempfile.TemporaryFile())
+        err = out if errors == "output" else errors or stack.enter_context(tempfile.TemporaryFile())
         begin_s = time.monotonic()
         try:
             with (launched if job else _grouped)(
@@ -104,8 +99,8 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                close_fds=not inherit,
-                pass_fds=() if inherit else keep,
+                close_fds=keep is not None,
+                pass_fds=keep or (),
             ) as process:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=limit_s)
@@ -118,14 +113,12 @@ def run(
             status=process.returncode,
             stopped=stopped,
             elapsed_s=elapsed_s,
-            output=_text(out, output),
-            errors="" if together else _text(err, errors),
+            output="" if output else _text(out),
+            errors="" if errors else _text(err),
         )
 
 
-def _text(file: IO[bytes], given: IO[bytes] | None) -> str:
-    if given is not None:
-        return ""
+def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode(errors="replace")
 

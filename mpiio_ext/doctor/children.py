@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import tempfile
 import time
@@ -73,7 +74,8 @@ def ask(
     words : its arguments.
     environment : complete environment of the child; None for that of this process.
     limit_s : seconds after which the child is killed.
-    inherit : as of `run`; the question is the job's, and its answers count even if the launcher ends it.
+    inherit : the child inherits every descriptor that can be inherited; the question is the job's, and its answers
+        count even if the launcher ends it.
 
     Raises
     ------
@@ -84,8 +86,9 @@ def ask(
         number = answers.fileno()
         command = [sys.executable, str(_PROBES), str(number), str(int(limit_s) + _ALARM_S), question, *words]
         try:
-            kept = (number,)
-            ended = run(command, environment=environment, limit_s=limit_s, together=True, inherit=inherit, keep=kept)
+            os.set_inheritable(number, inherit)
+            kept = None if inherit else (number,)
+            ended = run(command, environment=environment, limit_s=limit_s, errors="output", keep=kept)
             trouble, printed = ended.trouble, ended.output
         except JobEnded:
             if not inherit:

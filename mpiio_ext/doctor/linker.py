@@ -113,7 +113,7 @@ def trace(path: Path, linker: str, environment: Mapping[str, str], limit_s: floa
         return Trace(libraries={}, trouble=f"its dynamic linker {linker} is not that of glibc, and cannot be queried")
     asked = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes", "LD_DEBUG": "bindings"}
     kept = {name: value for name, value in environment.items() if name != "LD_DEBUG_OUTPUT"}
-    ended = run([linker, str(path)], environment=kept | asked, limit_s=limit_s, together=True)
+    ended = run([linker, str(path)], environment=kept | asked, limit_s=limit_s, errors="output")
     trouble, text = ended.trouble, ended.output
     libraries = {name: "" if found == "not found" else found for name, found in _LOADED.findall(text)}
     libraries |= {Path(found).name: found for found in _PLAIN.findall(text)}

@@ -209,7 +209,7 @@ def launcher(
         return warn(key, "neither mpirun nor mpiexec is on PATH", "load the module of the MPI", path=None, family=None)
     if Path(path).name == "srun":
         return good(key, path, "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
-    text = run([path, "--version"], environment=environment, limit_s=limit_s, together=True).output
+    text = run([path, "--version"], environment=environment, limit_s=limit_s, errors="output").output
     theirs, other = _family_of(text), _release(text)
     known = {"path": path, "family": theirs or None, "job": False}
     if theirs and family and not _fits(family, theirs, text):
