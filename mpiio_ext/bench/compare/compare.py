@@ -13,6 +13,7 @@ With ``--interface hdf5`` the same is measured through HDF5: rows of an array (c
 from __future__ import annotations
 
 import contextlib
+import json
 import statistics
 import textwrap
 import time
@@ -34,10 +35,8 @@ from mpiio_ext.bench.compare.launches import (
     ArgumentError,
     Case,
     Outcome,
-    Results,
     console_of_results,
     describe_environment,
-    launch,
     on_nodes,
     run_benchmark,
     scratch_file,
@@ -51,8 +50,10 @@ from mpiio_ext.bench.compare.peers import (
     with_delegates,
 )
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import Command, Put, json_file_option, json_option, json_result, reporting
+from mpiio_ext.common.commands import Command, Put, interruptible, json_file_option, json_option, json_result, reporting
 from mpiio_ext.common.options import Duration, Size
+from mpiio_ext.common.printing import echo
+from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 from mpiio_ext.common.units import amount_text
 
@@ -451,6 +452,15 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
     )
 
 
+def _peers(installations: Sequence[Installation], options: Options) -> list[Peer]:
+    """Return who is compared: the MPI libraries, alone and with this library, and the file system."""
+    peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
+    peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
+    peers = [replace(peer, hints=peer.hints | options.hints) if peer.ours else peer for peer in peers]
+    peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
+    return [replace(peer, hdf5=options.interface == "hdf5") for peer in peers]
+
+
 def run_compare(
     options: Options, *, put: Put | None, plot_path: Path | None, place: Place | None = None
 ) -> list[dict[str, Any]]:
@@ -460,34 +470,34 @@ def run_compare(
     """
     console = console_of_results()
     installations = some_installations()
-    peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
-    peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
-    peers = [replace(peer, hints=peer.hints | options.hints) if peer.ours else peer for peer in peers]
-    peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
-    peers = [replace(peer, hdf5=options.interface == "hdf5") for peer in peers]
+    peers = _peers(installations, options)
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     found: Measurements = {}
 
-    def show(results: Results, end: str) -> None:
-        _print(console, results, peers, _title(options) + end)
-        if any("sent_bytes" in result for result in results):
-            _print_network(console, results, peers)
+    def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
+        if put is not None:
+            head = {
+                "environment": _environment(installations, options),
+                "peers": {peer.name: peer.title for peer in peers},
+            }
+            put(json.dumps({**head, "results": results}, indent=1), **end)
 
-    run = place.run if place else run_benchmark
-    results = launch(
-        "compare",
-        len(peers) * len(options.patterns) * options.rounds,
-        put,
-        measure=lambda advance, keep: measure(peers, options, advance, run, found, keep),
-        summarize=lambda patterns: summarize(found, peers, options.patterns if patterns is None else patterns),
-        begun=lambda: _begun(found, peers, options),
-        title=lambda pattern: PATTERNS[pattern].title,
-        document=lambda: {
-            "environment": _environment(installations, options),
-            "peers": {peer.name: peer.title for peer in peers},
-        },
-        show=show,
-    )
+    def keep(pattern: str) -> None:
+        for one in summarize(found, peers, [pattern]):
+            speeds = ", ".join(f"{peer} {speed:,.0f}" for peer, speed in one["mbytes_per_s"].items())
+            echo(f"{PATTERNS[pattern].title}, {one['op']}, MB/s: {speeds or '–'}", err=True)
+        store(summarize(found, peers, _begun(found, peers, options)), done=False)
+
+    launches = len(peers) * len(options.patterns) * options.rounds
+    with interruptible() as interrupted, progress(launches, name="mpiio-ext bench compare") as advance:
+        measure(peers, options, advance, place.run if place else run_benchmark, found, keep)
+    results = summarize(found, peers, _begun(found, peers, options) if interrupted else options.patterns)
+    _print(console, results, peers, f"{_title(options)}{': interrupted' if interrupted else ''}")
+    if any("sent_bytes" in result for result in results):
+        _print_network(console, results, peers)
+    store(results)
+    if interrupted:
+        raise interrupted[0]
     if plot_path is not None:
         _plot(results, peers, plot_path)
     return results

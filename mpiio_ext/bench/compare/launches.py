@@ -9,10 +9,10 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.console import Console
 
@@ -21,9 +21,8 @@ from mpiio_ext.bench.environment import here
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
 from mpiio_ext.bench.place import make_folder
 from mpiio_ext.common.children import run
-from mpiio_ext.common.commands import Put, interruptible, reporting
-from mpiio_ext.common.printing import echo, make_console
-from mpiio_ext.common.progress import Advance, progress
+from mpiio_ext.common.commands import reporting
+from mpiio_ext.common.printing import make_console
 
 #: How the micro-benchmark accesses the file: the values of its --access.
 ACCESSES = ("collective", "independent", "nonblocking", "nonblocking_collective", "split")
@@ -40,11 +39,6 @@ class ArgumentError(BenchError, ValueError):
     """Arguments that do not go together."""
 
     exit_status = EXIT_USAGE
-
-
-Point = TypeVar("Point")
-#: Results of points, as they are printed and written.
-Results = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,55 +148,6 @@ def run_benchmark(
     if wrong and peer.ours:
         raise WrongDataError(f"{peer.title}, {case.title}: {wrong} wrong bytes")
     return Outcome(reason=f"{wrong} wrong bytes") if wrong else Outcome(records=records)
-
-
-def launch(
-    name: str,
-    steps: int,
-    put: Put | None,
-    *,
-    measure: Callable[[Advance, Callable[[Point], None]], object],
-    summarize: Callable[[Sequence[Point] | None], Results],
-    begun: Callable[[], Sequence[Point]],
-    title: Callable[[Point], str],
-    document: Callable[[], dict[str, Any]],
-    show: Callable[[Results, str], None],
-) -> Results:
-    """Carry out the launches of a command; print, draw and write the results, also of a part, and return them.
-
-    Parameters
-    ----------
-    name, steps : of the command, for messages; launches at most
-    put : writes the JSON, each time that a point is done; None: nobody does
-    measure : launches; gets the function that moves the bar, and the one that receives each finished point
-    summarize : returns the results of points, None: of all; `begun` those that have figures, `title` that of one
-    document : returns what stands before the results in the JSON
-    show : prints results; gets ": interrupted" of a part
-
-    Raises
-    ------
-    KeyboardInterrupt
-        A signal interrupted the launches, also SIGTERM.
-    """
-
-    def store(results: Results, **end: Any) -> None:
-        if put is not None:
-            put(json.dumps({**document(), "results": results}, indent=1), **end)
-
-    def keep(point: Point) -> None:
-        for one in summarize([point]):
-            speeds = ", ".join(f"{peer} {speed:,.0f}" for peer, speed in one["mbytes_per_s"].items())
-            echo(f"{title(point)}, {one['op']}, MB/s: {speeds or '–'}", err=True)
-        store(summarize(begun()), done=False)
-
-    with interruptible() as interrupted, progress(steps, name=f"mpiio-ext bench {name}") as advance:
-        measure(advance, keep)
-    results = summarize(begun() if interrupted else None)
-    show(results, ": interrupted" if interrupted else "")
-    store(results)
-    if interrupted:
-        raise interrupted[0]
-    return results
 
 
 def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
