@@ -270,17 +270,9 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
     def finish() -> None:
         assert console is not None
         _clean(place.folder, failure)
-        absent = [*work.absent, *(_missing(schedule) if failure is None else [])]
-        _write(
-            console,
-            options,
-            replace(work, cases=tuple(schedule.cases)),
-            place.output,
-            environment=environment,
-            rows=with_ratios(rows),
-            absent=absent,
-            failure=failure,
-        )
+        absent = (*work.absent, *(_missing(schedule) if failure is None else []))
+        done = replace(work, cases=tuple(schedule.cases), absent=absent)
+        _write(console, options, done, place.output, environment=environment, rows=with_ratios(rows), failure=failure)
 
     on_rank_0(comm, finish)
     if failure is not None:
@@ -298,20 +290,19 @@ def _write(
     *,
     environment: dict[str, Any],
     rows: list[Row],
-    absent: list[Absent],
     failure: BenchError | None,
 ) -> None:
     """Print the table and write all results."""
     summaries = measure(rows)
     if rows:
         print_table(console, summaries)
-    print_absent(console, absent)
+    print_absent(console, work.absent)
     paths = write_results(
         output,
         environment=environment,
         configuration=configuration(options, work),
         rows=rows,
-        absent=absent,
+        absent=work.absent,
         failure=str(failure) if failure else None,
     )
     if options.plot:
