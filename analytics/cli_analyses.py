@@ -25,6 +25,8 @@ from mpiio_ext.common.options import Bandwidth
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mpiio_ext.analytics.analyses.result import Result
+
 
 def _every_fifth(table: pa.Table) -> pa.Table:
     return table.take(list(range(0, table.num_rows, 5)))
@@ -40,38 +42,33 @@ def _with_jobs(table: pa.Table) -> pa.Table:
 _SHORT: dict[str, Callable[[pa.Table], pa.Table]] = {"sequential": _every_fifth, "read-ratio": _with_jobs}
 
 
-def _run(
-    name: str,
-    *,
-    setup: Path,
-    anonymous: bool,
-    areas: Path | None,
-    origin: str,
-    as_json: bool,
-    csv: Path | None,
-    parquet: Path | None,
-    figure: Path | None,
-    named: bool,
-    **parameters: Any,
-) -> None:
-    """Carry an analysis out and show it; `named`: its result has names, which it can leave out."""
+def _result(
+    name: str, *, setup: Path, anonymous: bool, areas: Path | None, origin: str, named: bool, **parameters: Any
+) -> Result:
+    """Return the result of an analysis; `named`: its result has names, which it can leave out."""
     from mpiio_ext.analytics.analyses import analysis
 
     if named:
         found_areas = areas_of(areas)
         parameters |= {"areas": found_areas, "anonymous": anonymous or found_areas is not None}
     with miner_of(setup) as miner:
-        result = analysis(name)(miner, origin=None if origin == "all" else origin, **parameters)
-    if not (as_json or csv or parquet) and name in _SHORT:
-        shown = _SHORT[name](result.table)
-        note = f"{shown.num_rows} of {result.table.num_rows} rows are shown; --json, --csv and --parquet have all."
-        result = dataclasses.replace(result, table=shown, caption=f"{result.caption}\n{note}")
-    show(result, as_json=as_json, csv=csv, parquet=parquet, figure=figure, most=120)
+        result: Result = analysis(name)(miner, origin=None if origin == "all" else origin, **parameters)
+    return result
+
+
+def _shortened(result: Result) -> Result:
+    """Return a result with the rows that the terminal shows."""
+    shown = _SHORT[result.name](result.table)
+    note = f"{shown.num_rows} of {result.table.num_rows} rows are shown; --json, --csv and --parquet have all."
+    return dataclasses.replace(result, table=shown, caption=f"{result.caption}\n{note}")
 
 
 def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool = False) -> click.Command:
-    def command(**given: Any) -> None:
-        _run(name, named=named, **given)
+    def command(*, as_json: bool, csv: Path | None, parquet: Path | None, figure: Path | None, **given: Any) -> None:
+        result = _result(name, named=named, **given)
+        if not (as_json or csv or parquet) and name in _SHORT:
+            result = _shortened(result)
+        show(result, as_json=as_json, csv=csv, parquet=parquet, figure=figure, most=120)
 
     command = store_options(output_options(origin_option(figure_option(command))))
     made = click.command(name, cls=Command, help=text)(all_of(command, options))
