@@ -24,18 +24,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.tables.arrays import Numbers, Whole
+from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.analytics.tools.moments import Period
 
 Edges = Literal["begin", "touch", "share"]
 EDGES: tuple[Edges, ...] = ("begin", "touch", "share")
-#: Share of a step by which stamps may be off the grid.
-_OFF = 0.25
 #: Steps of a period, at most (a year of 5-s steps has 6.3 million).
-_MOST_STEPS = 10_000_000
+MOST_STEPS = 10_000_000
 #: A bound closer to a step's begin than this share of the step is taken for it: times are rounded numbers.
 _SAME = 1e-6
 
@@ -101,8 +98,8 @@ class Series:
             return math.ceil(low), math.ceil(low)
         first = math.ceil(low) if edges == "begin" else math.floor(low)
         end = math.ceil(high)
-        if end - first > _MOST_STEPS:
-            raise SeriesError(f"{period}: more than {_MOST_STEPS:,} steps of {self.step_s:g} s")
+        if end - first > MOST_STEPS:
+            raise SeriesError(f"{period}: more than {MOST_STEPS:,} steps of {self.step_s:g} s")
         return first, end
 
     def within(self, period: Period, edges: Edges = "begin") -> Series:
@@ -178,92 +175,3 @@ class Series:
 def _near(number: float) -> float:
     whole = round(number)
     return whole if abs(number - whole) <= _SAME else number
-
-
-def from_rows(
-    times: Numbers,
-    names: Sequence[str] | pa.Array | pa.ChunkedArray,
-    values: Numbers,
-    *,
-    quantity: str,
-    unit: str,
-    step_s: float,
-    level: bool = False,
-    first: float | None = None,
-    steps: int | None = None,
-    order: Sequence[str] | None = None,
-) -> tuple[Series, int]:
-    """Return the series of rows (time, component, value), in any order.
-
-    Parameters
-    ----------
-    times : (r,) array of float64
-        Begins of steps, in seconds since 1970 UTC.
-    names : (r,) sequence of str
-        Components.
-    values : (r,) array of float64
-        NaN where they are not known.
-    quantity, unit, step_s, level
-        See :class:`Series`.
-    first : begin of the grid; default: the first time.
-    steps : length of the grid; default: up to the last time.
-    order : the components; default: those of the rows, sorted.
-
-    Returns
-    -------
-    series : Series
-    dropped : int
-        Rows that are left out: without time, off the grid by more than a quarter of a step, outside of it, of another
-        component, or a second one of the same place (the later row counts).
-
-    Raises
-    ------
-    SeriesError
-        There is no row with a time, or the times ask for more steps than memory has room for.
-    """
-    times, values = np.asarray(times, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    usable = np.isfinite(times)
-    first = _first(quantity, times, first)
-    column, labels = _numbered(names, order)
-    relative = (np.where(usable, times, first) - first) / step_s
-    usable &= (np.abs(relative - np.rint(relative)) <= _OFF) & (relative > -0.5) & (column >= 0)
-    usable &= relative < (_MOST_STEPS if steps is None else steps - 0.5)
-    place = np.rint(relative[usable]).astype(np.int64)
-    length = steps if steps is not None else (int(place.max()) + 1 if len(place) else 0)
-    matrix = np.full((length, len(labels)), np.nan)
-    matrix[place, column[usable]] = values[usable]
-    filled = _filled(matrix.shape, place, column[usable])
-    series = Series(
-        quantity=quantity, unit=unit, level=level, step_s=step_s, first=first, names=tuple(labels), values=matrix
-    )
-    return series, len(times) - filled
-
-
-def _filled(shape: tuple[int, int], rows: Whole, columns: Whole) -> int:
-    """Return how many cells of a matrix some places are."""
-    cells = np.zeros(shape, dtype=bool)
-    cells[rows, columns] = True
-    return int(cells.sum())
-
-
-def _first(quantity: str, times: Numbers, first: float | None) -> float:
-    if first is not None:
-        return first
-    if not np.isfinite(times).any():
-        raise SeriesError(f"{quantity}: no row has a time")
-    return float(np.nanmin(times))
-
-
-def _numbered(
-    names: Sequence[str] | pa.Array | pa.ChunkedArray, order: Sequence[str] | None
-) -> tuple[Whole, list[str]]:
-    """Return the number of each name (-1: not among these), and the names."""
-    if isinstance(names, pa.ChunkedArray):
-        names = pa.concat_arrays(names.chunks) if names.num_chunks else pa.array([], pa.string())
-    coded = (names if isinstance(names, pa.Array) else pa.array(names, pa.string())).dictionary_encode()
-    found = coded.dictionary.to_pylist()
-    labels = sorted(found) if order is None else list(order)
-    at = {name: number for number, name in enumerate(labels)}
-    numbers = np.array([*(at.get(name, -1) for name in found), -1], dtype=np.int64)
-    codes = np.asarray(coded.indices.fill_null(len(found)), dtype=np.int64)
-    return numbers[codes], labels

@@ -32,8 +32,8 @@ from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.mmperfmon import UNITS
 from mpiio_ext.analytics.tools.metrics import of_series, unknown
 from mpiio_ext.analytics.tools.moments import Period, shown
-from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, of, split, step_of
-from mpiio_ext.analytics.tools.series import Edges, Series, SeriesError, from_rows
+from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, of, series_of, split, step_of
+from mpiio_ext.analytics.tools.series import Edges, Series, SeriesError
 
 #: Seconds of LMT's steps.
 LMT_STEP_S = 5.0
@@ -279,17 +279,10 @@ def _joined(key: Key, parts: Sequence[tuple[Rows, Records]]) -> tuple[Series, li
     for (rows, record), column in zip(parts, columns, strict=True):
         known = np.isfinite(rows.values)
         number = round((float(np.nanmin(rows.times)) - first) / step)
-        piece, dropped = from_rows(
-            rows.times[known],
-            column.filter(known),
-            rows.values[known],
-            quantity=quantity,
-            unit=rows.unit,
-            level=rows.level,
-            step_s=step,
-            first=first + number * step,
-            order=order,
+        shown = dataclasses.replace(
+            rows, times=rows.times[known], names=column.filter(known), values=rows.values[known]
         )
+        piece, dropped = series_of(shown, quantity, first=first + number * step, order=order)
         pieces.append((number, piece.values))
         if dropped + rows.dropped:
             notes.append(
@@ -305,11 +298,10 @@ def _joined(key: Key, parts: Sequence[tuple[Rows, Records]]) -> tuple[Series, li
     ), notes
 
 
-def _texts(names: Sequence[str] | pa.ChunkedArray) -> pa.Array:
-
+def _texts(names: Sequence[str] | pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(names, pa.ChunkedArray):
         return names.combine_chunks() if names.num_chunks else pa.array([], pa.string())
-    return pa.array(names, pa.string())
+    return names if isinstance(names, pa.Array) else pa.array(names, pa.string())
 
 
 def _nothing(records: Sequence[Records], period: Period) -> str:

@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.tools.moments import MomentError, Period, moment, shown
-from mpiio_ext.analytics.tools.series import Series, SeriesError, from_rows
+from mpiio_ext.analytics.tools.rows import Rows, series_of
+from mpiio_ext.analytics.tools.series import Series, SeriesError
 
 ZONES = ["UTC", "America/Los_Angeles", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Kiritimati"]
 SECONDS = st.integers(0, 2**32)
@@ -152,17 +153,13 @@ def test_rows_in_any_order_give_the_same_series(rows: list[tuple[int, str, int]]
     rows = list({(time, name): (time, name, value) for time, name, value in rows}.values())
     expected = {(1000.0 + 5 * time, name): float(value) for time, name, value in rows}
     random.shuffle(rows)
-    series, dropped = from_rows(
+    given = Rows(
         np.array([1000.0 + 5 * time for time, _, _ in rows]),
         [name for _, name, _ in rows],
         np.array([float(value) for _, _, value in rows]),
-        quantity="x",
-        unit="B",
-        step_s=5.0,
-        first=1000.0,
-        steps=31,
-        order=list("abc"),
+        5.0,
     )
+    series, dropped = series_of(given, "x", first=1000.0, steps=31, order=list("abc"))
     assert dropped == 0
     found = {
         (start, name): value
@@ -175,8 +172,8 @@ def test_rows_in_any_order_give_the_same_series(rows: list[tuple[int, str, int]]
 
 def test_rows_off_the_grid_are_counted() -> None:
     times = np.array([1000.0, 1005.4, 1012.0, np.nan, 1000.0, 2000.0])
-    series, dropped = from_rows(times, ["a"] * 6, np.arange(6.0), quantity="x", unit="B", step_s=5.0, steps=3)
+    series, dropped = series_of(Rows(times, ["a"] * 6, np.arange(6.0), 5.0), "x", steps=3)
     np.testing.assert_array_equal(series.values.ravel(), [4.0, 1.0, np.nan])  # the later row of the same place counts
     assert dropped == 4
     with pytest.raises(SeriesError, match="no row has a time"):
-        from_rows(np.array([np.nan]), ["a"], np.array([1.0]), quantity="x", unit="B", step_s=5.0)
+        series_of(Rows(np.array([np.nan]), ["a"], np.array([1.0]), 5.0), "x")
