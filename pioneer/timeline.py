@@ -26,10 +26,10 @@ import contextlib
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,20 +43,6 @@ from mpiio_ext.pioneer.traces import open_trace
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.table import TraceInfo
 
-_COLUMNS = (
-    "timestamp",
-    "duration",
-    "rank",
-    "thread",
-    "depth",
-    "layer",
-    "operation",
-    "file",
-    "offset",
-    "size",
-    "result",
-    "extra",
-)
 _REQUESTS = frozenset({"posix", "stdio"})
 _TRANSFERS = "read|write|put|gets|printf|sendfile|copy_file"
 _ROUNDS = frozenset({"write_round", "read_round"})
@@ -100,6 +86,23 @@ class Written:
             f"{self.events:,} calls of {self.ranks:,} rank{'' if self.ranks == 1 else 's'}, requests to "
             f"{self.files:,} file{'' if self.files == 1 else 's'}; https://ui.perfetto.dev opens it"
         )
+
+
+class _Row(NamedTuple):
+    """A row of a trace: the columns that a time line has."""
+
+    timestamp: int
+    duration: int | None
+    rank: int
+    thread: int | None
+    depth: int | None
+    layer: str
+    operation: str
+    file: str | None
+    offset: int | None
+    size: int | None
+    result: int | None
+    extra: str | None
 
 
 @dataclass(slots=True)
@@ -203,69 +206,42 @@ class _Writer:
             self._names[name] = json.dumps(name)
         return self._names[name]
 
-    def row(
-        self,
-        start: int,
-        duration: int | None,
-        rank: int,
-        thread: int | None,
-        depth: int | None,
-        layer: str,
-        operation: str,
-        file: str | None,
-        offset: int | None,
-        size: int | None,
-        result: int | None,
-        extra: str | None,
-    ) -> None:
+    def row(self, row: _Row) -> None:
         """Write one row of a trace."""
-        unfinished = duration is None and extra is not None and '"unfinished"' in extra
-        end = _ENDLESS if unfinished else start + (duration or 0)
-        text = self._slice(
-            start,
-            duration,
-            unfinished,
-            layer,
-            operation,
-            (
-                ("file", file and self._text(file)),
-                ("offset", offset),
-                ("size", size),
-                ("result", result),
-                ("details", extra),
-            ),
-        )
+        start, layer, extra = row.timestamp, row.layer, row.extra
+        unfinished = row.duration is None and extra is not None and '"unfinished"' in extra
+        end = _ENDLESS if unfinished else start + (row.duration or 0)
+        text = self._slice(row, unfinished)
         self.events += 1
-        self.ranks.add(rank)
-        lane = self._lane(self._thread_of(rank, thread or 0, operation, depth or 0), start, end)
+        self.ranks.add(row.rank)
+        lane = self._lane(self._thread_of(row.rank, row.thread or 0, row.operation, row.depth or 0), start, end)
         call, flow = _Call(start, end, layer), ""
         if layer == "mpiio":
             self._flows += 1
             call.flow = f',"bind_id":"0x{self._flows:x}","flow_in":true'
             flow = f',"bind_id":"0x{self._flows:x}","flow_out":true'
-        elif layer == "extension" and (operation in _ROUNDS or (extra is not None and '"two_phase"' in extra)):
+        elif layer == "extension" and (row.operation in _ROUNDS or (extra is not None and '"two_phase"' in extra)):
             call.text = text
         self._event(f"{lane.place}{flow},{text}")
-        if layer in _REQUESTS and file in self.files:
-            self._request(start, end, rank, file, text, lane.calls)
-        elif operation in _OF_DELEGATES:
-            beside = self._beside(_DELEGATES, "delegates", rank, f"rank {rank}, for its delegates")
+        if layer in _REQUESTS and row.file in self.files:
+            self._request(start, end, row.rank, row.file, text, lane.calls)
+        elif row.operation in _OF_DELEGATES:
+            beside = self._beside(_DELEGATES, "delegates", row.rank, f"rank {row.rank}, for its delegates")
             self._copy(beside, start, end, text, _flow(lane.calls))
         lane.calls.append(call)
 
-    def _slice(
-        self,
-        start: int,
-        duration: int | None,
-        unfinished: bool,
-        layer: str,
-        operation: str,
-        values: Iterable[tuple[str, object]],
-    ) -> str:
+    def _slice(self, row: _Row, unfinished: bool) -> str:
+        values = (
+            ("file", row.file and self._text(row.file)),
+            ("offset", row.offset),
+            ("size", row.size),
+            ("result", row.result),
+            ("details", row.extra),
+        )
         arguments = ",".join(f'"{name}":{value}' for name, value in values if value is not None)
-        span = '"ph":"B"' if unfinished else f'"ph":"X","dur":{_us(duration or 0)}'
+        span = '"ph":"B"' if unfinished else f'"ph":"X","dur":{_us(row.duration or 0)}'
         return (
-            f'{span},"ts":{_us(start - self._begin)},"cat":"{layer}","name":{self._text(operation)},'
+            f'{span},"ts":{_us(row.timestamp - self._begin)},"cat":"{row.layer}","name":{self._text(row.operation)},'
             f'"args":{{{arguments}}}'
         )
 
@@ -342,8 +318,8 @@ def _moved(batch: pa.RecordBatch) -> Iterator[str]:
     return (name for name in names.to_pylist() if name is not None)
 
 
-def _values(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
-    return zip(*(batch[name].to_pylist() for name in _COLUMNS), strict=True)
+def _rows(batch: pa.RecordBatch) -> Iterator[_Row]:
+    return map(_Row._make, zip(*(batch[name].to_pylist() for name in _Row._fields), strict=True))
 
 
 @contextlib.contextmanager
@@ -385,8 +361,8 @@ def write_timeline(
         stream.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n')
         writer = _Writer(stream, first.begin, first.moved)
         for batch in batches:
-            for values in _values(batch):
-                writer.row(*values)  # type: ignore[arg-type]
+            for row in _rows(batch):
+                writer.row(row)
             if progress is not None:
                 progress(writer.events, first.rows)
         stream.write("]}\n")
