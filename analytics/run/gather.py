@@ -53,7 +53,7 @@ from mpiio_ext.common.recordings import STATISTICS, launch_of
 from mpiio_ext.common.units import amount_text, count_text, seconds_text
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.darshan.names import OTHERS
-from mpiio_ext.pioneer.darshan.recordings import CLASSES, heads, left_out, moved_beside
+from mpiio_ext.pioneer.darshan.recordings import CLASSES, Run, heads, left_out, moved_beside
 from mpiio_ext.pioneer.readers import own
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
             return failed.with_failure(document, failure, launch[0], failed.Stood())
         ends = {"": launch[1], **failure.ends} if launch[1] is not None else failure.ends
         at_end = failed.stood(folder, ends) if failure else failed.Stood()
-        recorded = _Recorded(folder, written.start_ns, ends, at_end)
+        recorded = _Recorded(Run(folder, written.start_ns, ends), at_end)
         document = _document(log, statistics, there, list(written.lacks), recorded)
     other = not any(row["file_system"] == "lustre" for row in [*document["storage"], *document["files"]])
     words = (*_WORDS, *(_TARGETS if other else ()))
@@ -150,11 +150,9 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A folder of recordings; since when it has data (ns since 1970), and when and where killed ranks ended."""
+    """The recordings of a run, and where killed ranks ended."""
 
-    folder: Path
-    origin_ns: int
-    ends: Mapping[str, int]
+    run: Run
     at_end: failed.Stood
 
 
@@ -235,7 +233,7 @@ def _plain(**parts: Any) -> dict[str, Any]:
 
 def _without_mpi(recordings: _Recorded | None) -> bool:
     """Return whether processes have recorded, and none of them has initialised MPI."""
-    folders = [recordings.folder] if recordings is not None else []
+    folders = [recordings.run.folder] if recordings is not None else []
     ranks = [head.rank for of in (heads, own.heads) for head in of(folders)]
     return bool(ranks) and max(ranks) < 0
 
@@ -331,7 +329,7 @@ def _spent(
     recordings: _Recorded | None,
 ) -> opening.Spent:
     """Return the run's time, and how much of it is in I/O."""
-    left = left_out([recordings.folder] if recordings is not None else [])
+    left = left_out([recordings.run.folder] if recordings is not None else [])
     return dataclasses.replace(
         spent,
         files=rows,
@@ -376,7 +374,7 @@ def _document(
     program, processes, run_s = job["exe"] or job["app"] or "PROGRAM", job["processes"] or 1, job["run_time"] or 0.0
 
     measured = opening.paying(statistics, program, processes)
-    given = parts.machine_of(recordings.folder) if recordings is not None else parts.Machine()
+    given = parts.machine_of(recordings.run.folder) if recordings is not None else parts.Machine()
     files = all_files(tables)
     ledger = ledger_of(files, activity, processes, run_s)
     seen = _seen(recordings, activity, accessed.longest(files, ledger)[:_MOST_CURVES])
@@ -411,7 +409,7 @@ def _document(
         facts=[*_facts(job, files, spent, activity, crowded=crowded), *given.facts()],
         lacks=lacks,
         crowded=crowded,
-        notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
+        notices=[*silent, *through, *(_beside(recordings.run.folder) if recordings else []), *given.notice()],
         failures=list(spent.failures),
         failed_calls=failures.rows(seen.tallies) if seen is not None else [],
         findings=_with_gains(findings(diagnosed), documents, spent, processes, measured),
@@ -598,14 +596,7 @@ def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequen
         return None
     bands, bins = activity.line.shape[1:]
     return in_calls(
-        recordings.folder,
-        activity.run_time,
-        bands=bands,
-        bins=bins,
-        origin_ns=recordings.origin_ns,
-        ends=recordings.ends,
-        processes=activity.processes,
-        files=files,
+        recordings.run, activity.run_time, bands=bands, bins=bins, processes=activity.processes, files=files
     )
 
 

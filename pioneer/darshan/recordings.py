@@ -12,7 +12,7 @@ what could not be read.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +158,23 @@ _LENGTHS = {
 _FIRST_POWER = 9
 #: Share of the bytes of the program with the most that is hardly anything.
 _HARDLY = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The recordings of a run.
+
+    Attributes
+    ----------
+    folder : where they are.
+    origin_ns : when the run began (ns since 1970); None: with its first rank.
+    ends : by host and process, when those that were killed had ended (ns since 1970), "" for all others; calls that
+        they were in last until then.
+    """
+
+    folder: Path
+    origin_ns: int | None = None
+    ends: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,35 +91,24 @@ def _add_in_mpi(in_mpi: dict[str, _Line], recording: recordings.Recording, rank:
 
 
 def in_calls(
-    folder: Path,
-    run_s: float,
-    *,
-    bands: int,
-    bins: int,
-    files: Sequence[str] = (),
-    origin_ns: int | None = None,
-    processes: int = 0,
-    ends: Mapping[str, int] | None = None,
+    run: recordings.Run, run_s: float, *, bands: int, bins: int, files: Sequence[str] = (), processes: int = 0
 ) -> Seen | None:
     """Return the times of ranks by band of ranks and bin of the run; None: no recordings.
 
     Parameters
     ----------
-    folder : of the recordings of one run.
+    run : its recordings; without ends, calls in which processes were last do not count.
     run_s : seconds from the first rank's start.
     bands, bins : how many.
     files : names of those whose bytes are asked for.
-    origin_ns : when the run began, since 1970; None: with the first rank.
     processes : how many there are; 0: the ranks.
-    ends : by host and process, when those that were killed had ended (ns since 1970), "" for all others; calls that
-        they were in last until then. None: such calls do not count.
     """
-    heads = recordings.heads([folder])
+    heads = recordings.heads([run.folder])
     heads = [head for head in heads if head.rank >= 0] or heads
     if not heads:
         return None
     line, moved = np.zeros((_CLASSES, bands, bins)), np.zeros((len(files), 2, bins))
-    origin = min(head.started_ns for head in heads) if origin_ns is None else origin_ns
+    origin = min(head.started_ns for head in heads) if run.origin_ns is None else run.origin_ns
     processes = processes or max(1, *(head.ranks for head in heads))
     spent = np.zeros((processes, _CLASSES))
     without_mpi, views, in_mpi = recordings.WithoutMPI(), dict[str, dict[str, None]](), dict[str, _Line]()
@@ -129,7 +117,7 @@ def in_calls(
     for head in heads:
         recording = recordings.read(head.path)
         since, steps = recording.since_ns - origin, recording.steps
-        if ends and (end := ends.get(f"{head.host} {head.pid}", ends.get(""))) is not None:
+        if (end := run.ends.get(f"{head.host} {head.pid}", run.ends.get(""))) is not None:
             steps = unfinished.steps(recording, end)
         of_kinds = (steps[steps["class"] == kind] for kind in range(_CLASSES))
         mine = np.stack([_binned(some, "busy", edges, since) for some in of_kinds]) / 1e9

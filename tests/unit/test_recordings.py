@@ -275,7 +275,7 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     for rank, some in enumerate((calls, calls[:2])):
         assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
     assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
-    seen = in_calls(tmp_path, 8.0, bands=2, bins=8, files=[NAMES[1], NAMES[0]])
+    seen = in_calls(recordings.Run(tmp_path), 8.0, bands=2, bins=8, files=[NAMES[1], NAMES[0]])
     assert seen is not None and seen.tallies.function.tolist() == ["open", "open"]
     assert seen.moved[1].sum() == pytest.approx(8 + 8 + 4) and seen.moved[1, 1, 2] == pytest.approx(16)
     assert not seen.moved[0].any()
@@ -285,7 +285,7 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     assert found[0].sum(axis=0) == pytest.approx([0, 0, 0, 0, 0, 0, 1, 1], abs=1e-3)
     assert found[0][1].sum() == 0
     assert found.sum() == pytest.approx(5, abs=1e-3)
-    assert in_calls(tmp_path / "nothing", 8.0, bands=2, bins=8) is None
+    assert in_calls(recordings.Run(tmp_path / "nothing"), 8.0, bands=2, bins=8) is None
 
 
 def test_the_parts_of_a_call(tmp_path: pathlib.Path) -> None:
@@ -307,7 +307,7 @@ def test_the_parts_of_a_call(tmp_path: pathlib.Path) -> None:
         folder.mkdir()
         for rank, some in enumerate(([begin, own, *more, call], [begin, call, removed])):
             assert record(folder, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
-        seen = in_calls(folder, 8.0, bands=2, bins=8)
+        seen = in_calls(recordings.Run(folder), 8.0, bands=2, bins=8)
         assert seen is not None
         parts = [2, 0, 0, 0] if not library else [0, 1.25, 0.5, 0.25]
         assert seen.line.sum(axis=2)[3:, 0] == pytest.approx(parts, abs=1e-3)
