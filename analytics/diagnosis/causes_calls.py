@@ -192,7 +192,7 @@ def placeless(case: Case) -> Flags:
     files, way, limits = case.files, case.write, case.limits
     jumps = files.requests() - np.nan_to_num(files["{consecutive}"])
     calls = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"])
-    known = case.ledger.working is not None  # else calls name no place
+    known = case.ledger.measured is not None  # else calls name no place
     recorded = [known and way in each.asked and not each.views for each in case.calls]
     unknown = np.array([each.asked[way][4] if it else 0.0 for each, it in zip(case.calls, recorded, strict=True)])
     found = files.critical & case.together & (unknown >= 0.9 * np.maximum(calls, limits.some_collectives))

@@ -110,6 +110,20 @@ class Traced:
 
 
 @dataclasses.dataclass(frozen=True)
+class Measured:
+    """Seconds of each rank that recordings have measured: arrays (processes).
+
+    Attributes
+    ----------
+    working : those in which it waits for no rank, at most.
+    every : those in any call; None: not known, as of some files alone.
+    """
+
+    working: Numbers
+    every: Bounds | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Cells:
     """One rank's seconds, calls and bytes of each kind of calls on each file: arrays (kinds, files).
 
@@ -133,10 +147,7 @@ class Ledger:
     run_s : seconds from its start to its end; if calls end in the second after it, until the end of the last one.
     partial : the source lacks records: every upper bound is the run's time.
     traced : by number of the file and layer.
-    measured : bounds, arrays (processes)
-        Seconds of each rank in any call, if the source has measured them.
-    working : array (processes)
-        Those in which it waits for no rank, at most.
+    measured : if the source has measured ranks.
     uncounted : records, each of one rank
         Calls that no counter has, and that lie outside of all calls in `records`. They are of no layer.
     """
@@ -149,15 +160,15 @@ class Ledger:
         *,
         partial: bool = False,
         traced: Mapping[tuple[int, str], Traced] | None = None,
-        measured: Bounds | None = None,
-        working: Numbers | None = None,
+        measured: Measured | None = None,
         uncounted: Records | None = None,
     ) -> None:
         last_s = float(records["last"].max(initial=0.0))
         whole_seconds = run_s < last_s <= run_s + 1  # as logs before Darshan 3.4 have the job's start and end
         self.records, self.processes, self.partial = records, max(processes, 1), partial
         self.run_s = last_s if whole_seconds and run_s > 0 else run_s
-        self.traced, self.measured, self.working = traced or {}, measured, working
+        self.traced, self.measured = traced or {}, measured
+        self._every = None if measured is None else measured.every
         self.uncounted = empty(0) if uncounted is None else uncounted
         self.files = np.unique(np.append(records["file"], self.uncounted["file"]))
         self._place = np.searchsorted(self.files, records["file"])
@@ -166,7 +177,7 @@ class Ledger:
 
     def _with(self, **changed: Any) -> Ledger:
         """Return the ledger with some of its parts changed."""
-        names = ("records", "partial", "traced", "measured", "working", "uncounted")
+        names = ("records", "partial", "traced", "measured", "uncounted")
         return Ledger(
             processes=self.processes, run_s=self.run_s, **{each: getattr(self, each) for each in names} | changed
         )
@@ -177,7 +188,8 @@ class Ledger:
         if len(chosen) == len(self.files):
             return self
         records, more = (each[np.isin(each["file"], chosen)] for each in (self.records, self.uncounted))
-        return self._with(records=records, uncounted=more, measured=None)
+        measured = None if self.measured is None else dataclasses.replace(self.measured, every=None)
+        return self._with(records=records, uncounted=more, measured=measured)
 
     def renamed(self, numbers: Mapping[int, int]) -> Ledger:
         """Return the ledger with other numbers of files."""
@@ -198,8 +210,8 @@ class Ledger:
         for row in np.flatnonzero((records["layer"] == _MPI) & np.isin(records["file"], list(in_mpi))).tolist():
             one, rank = in_mpi[int(records["file"][row])], records["rank"][row]
             records["seconds"][row] = one.seconds[(one.ranks == rank) | (rank < 0)].sum(axis=0)
-        known = {**self.traced, **traced}
-        return self._with(records=records, traced=known, measured=measured, working=working, uncounted=uncounted)
+        known, of_ranks = {**self.traced, **traced}, Measured(working, measured)
+        return self._with(records=records, traced=known, measured=of_ranks, uncounted=uncounted)
 
     def at(self, files: Whole, values: Numbers) -> Numbers:
         """Return values of this ledger's files for files by their numbers; 0 for a file that it does not have."""
@@ -212,8 +224,8 @@ class Ledger:
 
     def ranks(self, *kinds: str, layer: str | None = None) -> Bounds:
         """Return the seconds of each rank in calls of some kinds (none: all), of one layer, or of all."""
-        if self.measured is not None and not kinds and layer is None:
-            return self._within_run(self.measured)
+        if self._every is not None and not kinds and layer is None:
+            return self._within_run(self._every)
         found, threads = self._sums_of_ranks(kinds, layer), self.overlapped
         if threads.any():
             longest = np.where(threads, self._longest(kinds, layer), found.least)
@@ -240,8 +252,8 @@ class Ledger:
 
     def mean(self, *kinds: str, layer: str | None = None) -> Interval:
         """Return the seconds of a rank on average: the sum over all ranks, over their number."""
-        if self.measured is not None and not kinds and layer is None:
-            return Interval(float(self.measured.least.mean()), float(self.measured.most.mean()))
+        if self._every is not None and not kinds and layer is None:
+            return Interval(float(self._every.least.mean()), float(self._every.most.mean()))
         if self.overlapped.any():
             found = self.ranks(*kinds, layer=layer)
             return Interval(float(found.least.mean()), float(found.most.mean()))
@@ -365,9 +377,9 @@ class Ledger:
         """
         found = {}
         for (file, layer), one in self.traced.items():
-            if layer != "MPI-IO" or self.working is None or len(one.ranks) < 2:
+            if layer != "MPI-IO" or self.measured is None or len(one.ranks) < 2:
                 continue
-            waited, mine, count = one.seconds[:, _WAITING], self.working[one.ranks], len(one.ranks)
+            waited, mine, count = one.seconds[:, _WAITING], self.measured.working[one.ranks], len(one.ranks)
             late = int(waited.argmin())
             others, more = (float(each.sum() - count * each[late]) / (count - 1) for each in (waited, mine))
             found[file] = max(0.0, others + min(more, 0.0)), int(one.ranks[late])
