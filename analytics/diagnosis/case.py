@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.again import from_the_start, moved_on, rewritten
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.model import CALLED, IN_MPIIO, Advice, Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import CALLED, IN_MPIIO, Claim, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.overlap import shared
 from mpiio_ext.analytics.diagnosis.words import rounded, where, worded
 from mpiio_ext.analytics.factors.catalogue import factors
@@ -47,11 +48,13 @@ HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
 
-class Case:
-    """Files of one job.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """What is known of a job beside its rows of files, and how a diagnosis names it.
 
-    Parameters
+    Attributes
     ----------
+    limits : from which values on something is a cause.
     anonymous : names become numbers, values are rounded to two digits.
     osts : OSTs that are known to exist.
     activity : DXT and HEATMAP of the log.
@@ -60,24 +63,24 @@ class Case:
     without_mpi : no process of the job has initialised MPI.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        limits: Limits,
-        anonymous: bool = False,
-        osts: int | None = None,
-        activity: Activity | None = None,
-        own_share: float | None = None,
-        disks: DiskStates | None = None,
-        without_mpi: bool = False,
-    ) -> None:
-        self.files = files
-        self._without_mpi = without_mpi
-        self.limits = limits
-        self.anonymous = anonymous
-        self.osts = osts
+    limits: Limits
+    anonymous: bool = False
+    osts: int | None = None
+    activity: Activity | None = None
+    own_share: float | None = None
+    disks: DiskStates | None = None
+    without_mpi: bool = False
+
+
+class Case:
+    """Files of one job, in their circumstances."""
+
+    def __init__(self, files: Files, known: Circumstances) -> None:
+        self.files, activity = files, known.activity
+        self._without_mpi = known.without_mpi
+        self.limits, self.anonymous, self.osts = known.limits, known.anonymous, known.osts
         self.write = files.direction == "write"
-        self.activity, self.own_share, self.disks = ranks.with_all_bytes(activity, files), own_share, disks
+        self.activity, self.own_share, self.disks = ranks.with_all_bytes(activity, files), known.own_share, known.disks
         processes = self.processes if self.processes > 0 else 1.0
         run_s = float(np.nan_to_num(self.run_time))
         if activity is None or activity.ledger is None:
@@ -733,35 +736,19 @@ class Case:
         above = [self.calls[place].above[self.write][1] for place in np.flatnonzero(chosen).tolist()]
         return float(max([most, *above]))
 
-    def finding(
-        self,
-        cause: Cause,
-        *,
-        title: str = "",
-        what: str = "",
-        time: float | None = None,
-        confidence: Confidence,
-        reason: str,
-        evidence: list[Evidence],
-        advice: list[Advice],
-        chosen: Any = None,
-        osts: Any = (),
-        at_most: bool = False,
-        costs: bool = False,
-        by_times: bool = False,
-    ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the I/O, of the run, or at all.
+    def finding(self, cause: Cause, claim: Claim, *, chosen: Any = None, osts: Any = ()) -> Finding | None:
+        """Return the finding of a claim, or None where it explains too little of the I/O, of the run, or at all.
 
-        `what` the time was spent on, as a noun; "": the cause's phrase. `title`: "": the same. `time`: None for that of
-        the cause's calls on the chosen files. `at_most`: it is that of the files that the finding is about, and not
-        what was measured or would be saved. `costs`: that it costs time is seen nevertheless, however fast the job is.
-        `by_times`: times alone show it.
+        Parameters
+        ----------
+        chosen : the files that it is about.
+        osts : the OSTs that it is about.
         """
-        if time is None:
-            time = self.time_in(cause, np.asarray(chosen))
+        time = self.time_in(cause, np.asarray(chosen)) if claim.time is None else claim.time
         time, called = min(time, self.most_of_a_rank(cause, chosen)), sum(self.rank_time)
         base = max(self.time, time, 0.0 if cause.moves_data else called)
         least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
+        confidence, reason = claim.confidence, claim.reason
         if confidence == "high" and time < least_sure * max(base, self.calling, called):
             small = f"the time of the finding is less than {worded(least_sure, 'share')} of the time in all I/O calls"
             confidence, reason = "medium", f"{reason}; but {small}"
@@ -772,24 +759,24 @@ class Case:
             return None
         if chosen is not None:
             self.about[cause.name] = np.asarray(chosen)
-        what = what or cause.phrase.format(way=self.files.direction, at=self.at(chosen), of=self.at(chosen, "of"))
+        what = claim.what or cause.phrase.format(way=self.files.direction, at=self.at(chosen), of=self.at(chosen, "of"))
         return Finding(
             cause=cause.name,
-            title=title or f"{what[0].upper()}{what[1:]}.",
+            title=claim.title or f"{what[0].upper()}{what[1:]}.",
             what=what,
             share=self.value(share),
             time=self.value(time),
             confidence=confidence,
             reason=reason,
-            evidence=evidence,
+            evidence=claim.evidence,
             files=[] if chosen is None else self.named(chosen, None if cause.moves_data else self.files["meta_time"]),
             osts=self.ost_names(osts),
-            advice=advice,
-            at_most=at_most,
-            costs=costs or not at_most,
+            advice=claim.advice,
+            at_most=claim.at_most,
+            costs=claim.costs or not claim.at_most,
             of=self.of_time if base <= self.time else CALLED,
             of_run=self.value(min(1.0, time / self.run_time)) if self.run_time > 0 else float("nan"),
             lost=self.activity is not None and self.activity.lost,
-            by_times=by_times,
+            by_times=claim.by_times,
             moves_data=cause.moves_data,
         )

@@ -22,7 +22,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
-from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Claim, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -57,8 +57,7 @@ def hdf5_metadata(case: Case) -> Finding | None:
     beside = bool(apart[chosen].all())
     flushed = f", flushed {count_text(round(case.value(each)), 'time')} by each process" if often else ""
     part = case.part_up_to(_LARGEST_PIECE, chosen) if beside else 1.0
-    return case.finding(
-        HDF5_METADATA,
+    claim = Claim(
         title=f"HDF5 {verb} its own metadata (groups, attributes, headers) in small pieces,"
         f" {'beside large requests for' if beside else 'and hardly any'} data of datasets"
         f"{': the program flushes the file again and again' if often else ''}.",
@@ -76,10 +75,10 @@ def hdf5_metadata(case: Case) -> Finding | None:
             *case.evidence("flushes of a process (H5Fflush)", each, "count"),
         ],
         advice=[say.hdf5_metadata(files.direction, flushed=often)],
-        chosen=chosen,
         at_most=True,
         costs=sure,
     )
+    return case.finding(HDF5_METADATA, claim, chosen=chosen)
 
 
 HDF5_METADATA = Cause(
@@ -161,8 +160,7 @@ def shared_pointer(case: Case) -> Finding | None:
     chosen = pointers | ((inside > 0) & (np.arange(len(files)) == place))
     made = _by_all(files)
     way = "write" if "write" in made else "read"
-    return case.finding(
-        SHARED_POINTER,
+    claim = Claim(
         title=f"Ranks wait for the shared file pointer ({made}): each call locks, reads and rewrites a hidden file.",
         what=f"{way}s{case.at(chosen & ~pointers, 'to' if way == 'write' else 'from')}{_BY_POINTER}",
         time=time,
@@ -178,10 +176,10 @@ def shared_pointer(case: Case) -> Finding | None:
             *case.evidence("bytes of an MPI-IO call", given / max(calls, 1.0), "B"),
         ],
         advice=[say.own_offsets(way)],
-        chosen=chosen,
         at_most=True,
         costs=True,
     )
+    return case.finding(SHARED_POINTER, claim, chosen=chosen)
 
 
 def placeless(case: Case) -> Flags:
@@ -206,8 +204,7 @@ def _by_pointer(case: Case) -> Finding | None:
     if not chosen.any():
         return None
     calls = float((np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]))[chosen].sum())
-    return case.finding(
-        SHARED_POINTER,
+    claim = Claim(
         title=(
             f"Ranks wait for the shared file pointer ({_by_all(files, [files.direction])}), or seek before each call."
         ),
@@ -222,10 +219,10 @@ def _by_pointer(case: Case) -> Finding | None:
             *case.evidence("bytes of an MPI-IO call", case.total("{bytes}", chosen) / calls, "B"),
         ],
         advice=[say.own_offsets(files.direction)],
-        chosen=chosen,
         at_most=True,
         costs=True,
     )
+    return case.finding(SHARED_POINTER, claim, chosen=chosen)
 
 
 SHARED_POINTER = Cause(
@@ -259,8 +256,7 @@ def read_amplification(case: Case) -> Finding | None:
         return None
     more = float(read[chosen].sum() / asked[chosen].sum())
     wanted = float(asked[chosen].sum())
-    return case.finding(
-        READ_AMPLIFICATION,
+    claim = Claim(
         title=f"The MPI library reads {worded(case.value(more), 'ratio')} what the program asks for (data sieving):"
         f" {worded(case.value(float(read[chosen].sum())), 'B')} instead of {worded(case.value(wanted), 'B')}.",
         time=float((case.in_calls * (1 - asked / np.where(chosen, read, 1.0)))[chosen].sum()),
@@ -272,10 +268,10 @@ def read_amplification(case: Case) -> Finding | None:
             *case.evidence("bandwidth of the bytes that the program asks for", wanted / case.time, "B/s"),
         ],
         advice=[say.use_collective("read")],
-        chosen=chosen,
         at_most=True,
         costs=wanted < limits.fast * case.time,
     )
+    return case.finding(READ_AMPLIFICATION, claim, chosen=chosen)
 
 
 READ_AMPLIFICATION = Cause(
@@ -337,8 +333,7 @@ def read_modify_write(case: Case) -> Finding | None:
     at_most |= time == called
     most = min(float(inside[chosen].sum()), case.most_of_a_rank(READ_MODIFY_WRITE, chosen)) if waits else called
     empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
-    return case.finding(
-        READ_MODIFY_WRITE,
+    claim = Claim(
         title=f"The MPI library reads what it is about to overwrite: it writes {small}pieces by read-modify-write"
         f"{_amplified(case, written, stored, chosen) if much else ''}."
         if case.write
@@ -360,10 +355,10 @@ def read_modify_write(case: Case) -> Finding | None:
             *(case.evidence(IN_MPIIO if waits else _READING, most, "s") if most else []),
         ],
         advice=_instead_of_sieving(case, float(written[chosen].sum()), float(np.nan_to_num(stored[chosen]).sum())),
-        chosen=chosen,
         at_most=at_most,
         costs=direction == "read" or much,
     )
+    return case.finding(READ_MODIFY_WRITE, claim, chosen=chosen)
 
 
 def _in_their_calls(case: Case, chosen: Flags) -> float:
@@ -484,8 +479,7 @@ def read_before_write(case: Case) -> Finding | None:
     if not chosen.any():
         return None
     read, written = (float(files[name][chosen].sum()) for name in ("bytes_read", "bytes_written"))
-    return case.finding(
-        READ_BEFORE_WRITE,
+    claim = Claim(
         title=f"The program reads each block before it overwrites the block: it reads {worded(case.value(read), 'B')},"
         " and writes as much.",
         confidence="high",
@@ -500,9 +494,9 @@ def read_before_write(case: Case) -> Finding | None:
             *case.evidence("changes from reading to writing, and back", float(switches[chosen].sum()), "count"),
         ],
         advice=[say.WRITE_WITHOUT_READING],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(READ_BEFORE_WRITE, claim, chosen=chosen)
 
 
 READ_BEFORE_WRITE = Cause(
@@ -550,8 +544,7 @@ def read_back(case: Case) -> Finding | None:
     read = float(files["bytes_read"][chosen].sum())
     if case.write or not read >= case.limits.one_rank_bytes:
         return None
-    return case.finding(
-        READ_BACK,
+    claim = Claim(
         title=(
             f"The program reads back what it has just written: {worded(case.value(read), 'B')}, as much as it writes."
         ),
@@ -566,9 +559,9 @@ def read_back(case: Case) -> Finding | None:
             *case.evidence("changes from reading to writing, and back", float(_switches(case)[chosen].sum()), "count"),
         ],
         advice=[say.CHECK_IN_MEMORY],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(READ_BACK, claim, chosen=chosen)
 
 
 #: Turns from writes to reads, and back, of a rank from which on it overwrites what it has read back.

@@ -16,7 +16,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import TAKEN_OUT, Case
 from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
-from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.model import Claim, Finding
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.storage import ALIKE, alike
 from mpiio_ext.analytics.tables.arrays import Flags
@@ -44,8 +44,7 @@ def slow_folder(case: Case) -> Finding | None:
     if not each[chosen].min() >= case.limits.slow * each[others].max():
         return None
     ratio = float(np.median(each[chosen]) / max(float(np.median(each[others])), 1e-30))
-    return case.finding(
-        SLOW_FOLDER,
+    claim = Claim(
         title=f"Files of one folder take {worded(case.value(ratio), 'ratio')} as long for a byte as files of another"
         " folder.",
         confidence="high" if case.write else "medium",
@@ -57,9 +56,9 @@ def slow_folder(case: Case) -> Finding | None:
             *case.evidence("time for a byte in the slow folder, over the other folder", ratio, "ratio"),
         ],
         advice=[say.other_folder()],
-        chosen=chosen,
         by_times=True,
     )
+    return case.finding(SLOW_FOLDER, claim, chosen=chosen)
 
 
 SLOW_FOLDER = Cause(

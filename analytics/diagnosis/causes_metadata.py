@@ -17,7 +17,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.cause import ALWAYS, OF_MPI, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_time import late_rank
-from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import Advice, Claim, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.words import sized, worded
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -86,8 +86,7 @@ def metadata(case: Case) -> Finding | None:
     often = _again_and_again(case, chosen)
     of_all, own = together and bool((files["ranks"] >= case.processes)[chosen].all()), case.of_slowest(chosen)
     files_of_all, mean = int(np.count_nonzero(chosen)) if of_all else 0, ", on average" if together else ""
-    return case.finding(
-        SHARED_OPENS if together and often and sure else METADATA,
+    claim = Claim(
         title=_storm(case, counted, files_of_all, often, sure),
         what=_calls(case, counted, chosen, int(np.count_nonzero(own))),
         time=min(meta, case.run_time),
@@ -109,8 +108,8 @@ def metadata(case: Case) -> Finding | None:
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
         ],
         advice=[_fewer_calls(case, counted, chosen, often)],
-        chosen=chosen,
     )
+    return case.finding(SHARED_OPENS if together and often and sure else METADATA, claim, chosen=chosen)
 
 
 def _again_and_again(case: Case, chosen: Flags) -> bool:
@@ -199,8 +198,7 @@ def _seeks(case: Case, meta: float) -> Finding | None:
     if not time >= 0.5 * meta:
         return None
     mean = case.total("{bytes}", chosen) / float(counts[chosen].sum())
-    return case.finding(
-        SEEKS,
+    claim = Claim(
         title=f"Small pieces are {'written' if case.write else 'read'} through the C library, with seeks between them.",
         what=f"{sized(case.value(mean), files.direction + 's')}{case.at(chosen)} through the C library, with seeks"
         f" between the {files.direction}s",
@@ -216,8 +214,8 @@ def _seeks(case: Case, meta: float) -> Finding | None:
             *case.evidence("longest time of a rank in seeks and the like", time, "s"),
         ],
         advice=[say.larger_requests(files.direction, alone=case.lonely)],
-        chosen=chosen,
     )
+    return case.finding(SEEKS, claim, chosen=chosen)
 
 
 SEEKS = Cause(
@@ -254,8 +252,7 @@ def _reopened(case: Case) -> Finding | None:
         return None
     sure = time >= 0.5 * case.time and time >= limits.much_metadata * case.run_time
     opens = float(np.nansum((case.opens / ranks)[chosen]))
-    return case.finding(
-        SHARED_OPENS if sure else METADATA,
+    claim = Claim(
         title="Every process opens the same file again and again through MPI-IO: these opens take most of the I/O time."
         if sure
         else "Opens of the same file through MPI-IO take much of the I/O time.",
@@ -270,8 +267,8 @@ def _reopened(case: Case) -> Finding | None:
             *case.evidence("longest time of a rank in opens and the like", time, "s"),
         ],
         advice=[say.metadata(again=True)],
-        chosen=chosen,
     )
+    return case.finding(SHARED_OPENS if sure else METADATA, claim, chosen=chosen)
 
 
 #: Calls by the names of their counts.
@@ -351,8 +348,7 @@ def opening(case: Case) -> Finding | None:
     enough = time >= max(data, least, case.limits.much_metadata * float(np.nan_to_num(case.run_time)))
     if not chosen.any() or not enough or metadata(case) is not None or late_rank(case) is not None:
         return None
-    return case.finding(
-        OPENING,
+    claim = Claim(
         title="MPI-IO calls that open and close files, or set views, take most of the I/O time.",
         time=time,
         confidence="medium",
@@ -366,9 +362,9 @@ def opening(case: Case) -> Finding | None:
             *case.evidence("run time", case.run_time, "s"),
         ],
         advice=[say.open_once(again=bool((case.opens >= 2 * each)[chosen].any()))],
-        chosen=chosen,
         by_times=opens < case.limits.many_opens,
     )
+    return case.finding(OPENING, claim, chosen=chosen)
 
 
 OPENING = Cause(
@@ -415,8 +411,7 @@ def syncs(case: Case) -> Finding | None:
         return None
     time = both if np.isnan(alone) else alone
     sure = each >= limits.slow_sync and both >= limits.busy_sync * whole
-    return case.finding(
-        SYNCS,
+    claim = Claim(
         title="Syncs (fsync) follow the writes again and again: each sync waits for the storage.",
         time=time,
         confidence="high" if sure else "medium",
@@ -430,10 +425,10 @@ def syncs(case: Case) -> Finding | None:
             *case.evidence("syncs and writes of a rank, as a share of the time in I/O", both / whole, "share"),
         ],
         advice=[say.FEWER_MPI_SYNCS if case.uses_mpiio else say.FEWER_SYNCS],
-        chosen=chosen,
         at_most=bool(np.isnan(alone)),
         costs=sure,
     )
+    return case.finding(SYNCS, claim, chosen=chosen)
 
 
 def _of_a_rank(case: Case, times: Numbers, chosen: Flags) -> float:

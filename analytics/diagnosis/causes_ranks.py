@@ -25,7 +25,7 @@ from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_calls import alike
 from mpiio_ext.analytics.diagnosis.causes_requests import small_rounds
 from mpiio_ext.analytics.diagnosis.causes_time import slowed_down, waiting_for_late
-from mpiio_ext.analytics.diagnosis.model import Advice, Finding
+from mpiio_ext.analytics.diagnosis.model import Advice, Claim, Finding
 from mpiio_ext.analytics.diagnosis.words import sized, worded
 from mpiio_ext.analytics.factors.files import bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -101,8 +101,7 @@ def root_writes(case: Case) -> Finding | None:
     mean = case.total("{bytes}", chosen) / max(float(np.nansum(files.requests()[chosen])), 1.0)
     tiny = mean <= _TINY  # such calls cost as much whoever makes them
     sure, part = most and busy and not tiny, "most" if most else worded(case.value(share), "share")
-    return case.finding(
-        ROOT_WRITES if files.direction == "write" else ROOT_READS,
+    claim = Claim(
         title=f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
         what=f"{verb}{case.at(chosen)} by {'rank 0' if by_root else 'one rank'} alone",
         confidence="high" if sure else "medium",
@@ -127,10 +126,10 @@ def root_writes(case: Case) -> Finding | None:
             ),
         ],
         advice=[say.parallel_root(files.direction, filled=bool((case.collective & filled(case) & chosen).any()))],
-        chosen=chosen,
         at_most=True,
         costs=sure,
     )
+    return case.finding(ROOT_WRITES if files.direction == "write" else ROOT_READS, claim, chosen=chosen)
 
 
 def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
@@ -191,8 +190,7 @@ def copies(case: Case) -> Finding | None:
     chosen, much = (files["bytes_read"] > 0) | (own & (files["bytes_written"] > 0)), worded(case.value(read), "B")
     each = (read + written) / max(np.nansum(files["reads"]) + np.nansum(files["writes"][own]), 1.0)
     calls = sized(case.value(each), "reads and writes") if each < case.limits.tiny_bytes else "reads and writes"
-    return case.finding(
-        COPIES,
+    claim = Claim(
         title=f"Rank {rank} alone reads {much}, and writes as much to other files, as if it copies files.",
         what=f"{calls}{case.at(chosen, 'of')} by rank {rank} alone, which writes as much as it reads ({much}),"
         " as if it copies files",
@@ -205,10 +203,10 @@ def copies(case: Case) -> Finding | None:
             *case.evidence("processes", case.processes, "count"),
         ],
         advice=[say.NO_COPY],
-        chosen=chosen,
         at_most=True,
         costs=True,
     )
+    return case.finding(COPIES, claim, chosen=chosen)
 
 
 COPIES = Cause(
@@ -264,8 +262,7 @@ def few_writers(case: Case) -> Finding | None:
     if not files.requests()[chosen].sum() >= _REQUESTS * count:
         return None
     verb = "write" if case.write else "read"
-    return case.finding(
-        FEW_WRITERS if case.write else FEW_READERS,
+    claim = Claim(
         title=f"{'' if heat is not None else 'At most '}{worded(case.value(count), 'count')} of"
         f" {worded(case.value(ranks), 'count')} processes {verb} all of the data.",
         confidence="medium",
@@ -283,9 +280,9 @@ def few_writers(case: Case) -> Finding | None:
             ),
         ],
         advice=[say.parallel_root(files.direction)],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(FEW_WRITERS if case.write else FEW_READERS, claim, chosen=chosen)
 
 
 FEW_WRITERS = Cause(
@@ -343,8 +340,7 @@ def few_aggregators(case: Case) -> Finding | None:
     slow = rate < limits.slow_rank and bool((case.request_bytes > limits.tiny_bytes)[chosen].all())
     sure &= not slow and slowed_down(case) is None  # else it is the storage that the process waits for
     sure &= not small_rounds(case)[chosen].any()  # which any number of aggregators makes
-    return case.finding(
-        FEW_AGGREGATORS,
+    claim = Claim(
         title=f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
         time=max(0.0, whole - late),
         confidence="high" if sure else "medium",
@@ -361,11 +357,11 @@ def few_aggregators(case: Case) -> Finding | None:
             *case.in_mpiio(chosen, whole - late),
         ],
         advice=_more_aggregators(case, row),
-        chosen=chosen,
         at_most=True,
         costs=sure,
         by_times=in_turn,
     )
+    return case.finding(FEW_AGGREGATORS, claim, chosen=chosen)
 
 
 def _at_once(case: Case) -> tuple[Numbers, Numbers]:
@@ -492,8 +488,7 @@ def stragglers(case: Case) -> Finding | None:
     traced = case.complete[row]
     by_bytes = bool(uneven[row]) if traced else bool(not as_much and most[row] > 2 * files["fastest_rank_bytes"][row])
     sure = by_bytes and bool(uneven[row]) and busy_share(case, chosen) >= case.limits.busy_straggler
-    return case.finding(
-        STRAGGLERS,
+    claim = Claim(
         title=f"{_LAGS[by_bytes]}.",
         what=_of_slowest(case, chosen, float(most[row]) if by_bytes else 0.0, float(mean[row])),
         time=float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, time), 0))),
@@ -513,9 +508,9 @@ def stragglers(case: Case) -> Finding | None:
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
         advice=[say.imbalance(by_bytes, bool(case.collective[chosen].any()))],
-        chosen=chosen,
         by_times=not by_bytes,
     )
+    return case.finding(STRAGGLERS, claim, chosen=chosen)
 
 
 _LAGS = {
@@ -536,8 +531,7 @@ def _slow_ranks(case: Case) -> Finding | None:
     chosen = files.critical & ((case.owners < 0) | (case.owners == slow))
     chosen &= case.exclusive >= case.limits.reported * case.time
     each = f"rank {slow} needs at least {worded(case.value(longer), 'ratio')} as long as rank {fast} for as many bytes"
-    return case.finding(
-        STRAGGLERS,
+    claim = Claim(
         title=f"Ranks have as much to do, but {each}.",
         what=f"{files.direction}s{case.at(chosen)} of slow ranks: {each}",
         time=float(least[slow] - most[fast]),
@@ -551,10 +545,10 @@ def _slow_ranks(case: Case) -> Finding | None:
             *case.evidence("bytes of the fastest rank", float(moved[fast]), "B"),
         ],
         advice=[say.imbalance(False)],
-        chosen=chosen,
         at_most=True,
         by_times=True,
     )
+    return case.finding(STRAGGLERS, claim, chosen=chosen)
 
 
 def _uneven_ranks(case: Case) -> Finding | None:
@@ -571,8 +565,7 @@ def _uneven_ranks(case: Case) -> Finding | None:
     has = f"{worded(case.value(share), 'share')} of the bytes" if share >= limits.root else ""
     has = has or f"{worded(case.value(over), 'ratio')} the bytes of an average rank"
     sure, chosen = most >= limits.busy_straggler * case.time, files.counted & (case.owners == slowest)
-    return case.finding(
-        STRAGGLERS,
+    claim = Claim(
         title=(
             f"Imbalance: rank {slowest} {'writes' if case.write else 'reads'} {has}, and needs far longer than an"
             " average rank."
@@ -590,9 +583,9 @@ def _uneven_ranks(case: Case) -> Finding | None:
             *case.evidence(f"files of rank {slowest}", float(chosen.sum()), "count"),
         ],
         advice=[say.imbalance(by_bytes=True, collective=bool(case.collective[case.owners >= 0].any()))],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(STRAGGLERS, claim, chosen=chosen)
 
 
 def _uneven_files(case: Case) -> Finding | None:
@@ -608,8 +601,7 @@ def _uneven_files(case: Case) -> Finding | None:
     if not value >= case.limits.straggler * (1 - 1 / count) or most < case.limits.uneven * moved.mean():
         return None
     chosen = own & (files["{bytes}"] >= case.limits.uneven * moved.mean())
-    return case.finding(
-        STRAGGLERS,
+    claim = Claim(
         title=f"{_LAGS[True]}. The file of the slowest rank is larger.",
         what=_of_slowest(case, chosen, most, float(moved.mean())),
         time=value * float(times.max()),
@@ -626,8 +618,8 @@ def _uneven_files(case: Case) -> Finding | None:
             *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
         ],
         advice=[say.imbalance(by_bytes=True, collective=bool(case.collective[own].any()))],
-        chosen=chosen,
     )
+    return case.finding(STRAGGLERS, claim, chosen=chosen)
 
 
 def _lag(times: Numbers) -> float:
@@ -722,8 +714,7 @@ def pieces_of_one(case: Case) -> Finding | None:
             continue  # the sizes are known, and have other bytes
         in_them = 0.0 if case.activity is None else case.activity.time_up_to(_SMALL[-1], case.write)[0]
         sure, chosen = alike and in_them >= 0.5 * longer, np.arange(len(files)) == place
-        return case.finding(
-            PIECES_OF_ONE,
+        claim = Claim(
             title=f"Rank {rank} alone {verb} {worded(case.value(small), 'count')} small pieces of"
             f" {amount_text(case.value(more / small))} beside the large pieces, and needs"
             f" {worded(case.value(longer), 's')} longer than the other ranks.",
@@ -742,10 +733,10 @@ def pieces_of_one(case: Case) -> Finding | None:
                 *case.evidence("time of each other rank, on average", most - longer, "s"),
             ],
             advice=[say.larger_requests(case.files.direction, mpiio=module == "MPI-IO")],
-            chosen=chosen,
             at_most=True,
             costs=True,
         )
+        return case.finding(PIECES_OF_ONE, claim, chosen=chosen)
     return None
 
 

@@ -16,7 +16,7 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.cause import OF_MPI, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_calls import placeless, shared_pointers, sieving
 from mpiio_ext.analytics.diagnosis.causes_metadata import SEEKS
-from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Advice, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Advice, Claim, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import sized, worded
 from mpiio_ext.analytics.factors.files import bins
@@ -83,8 +83,7 @@ def _jumping(case: Case) -> Finding | None:
     which = _BY_EACH if by_each else f"{place}{f' between larger {direction}s' * beside}"
     once = [say.read_once(again=True, alone=case.lonely)] if (over := _read_again(case, chosen)) else []
     what = f"{small}{which}{_at(case, chosen)}{behind}"
-    return case.finding(
-        SMALL_REQUESTS,
+    claim = Claim(
         title=f"{what[0].upper()}{what[1:]}.{over}" if over else "",
         what=what,
         time=time,
@@ -92,10 +91,10 @@ def _jumping(case: Case) -> Finding | None:
         reason=_known(large, by_each, locks),
         evidence=evidence,
         advice=[*once, *advice, *[say.OWN_REGIONS] * bool(locks), *[say.MEASURE] * bool(calls > 0)],  # hints of MPI-IO
-        chosen=chosen,
         at_most=True,
         costs=tiny,
     )
+    return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
 
 
 def _read_again(case: Case, chosen: Flags) -> str:
@@ -267,8 +266,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
     of_mpi = bool(own[chosen].all())
     through = "by independent MPI-IO calls" if of_mpi else "by read and write" if posix else "through the C library"
     of_what = f"MPI_File_{files.direction}_at" if of_mpi else "read, write" if posix else "fwrite, fprintf, fputc"
-    return case.finding(
-        SMALL_REQUESTS,
+    claim = Claim(
         what=f"{sized(case.value(mean), files.direction + 's')}{' through the C library' * (not posix)}"
         f"{', each of them flushed,' * flushed}{_at(case, chosen)}",
         title=(
@@ -290,10 +288,10 @@ def _tiny_pieces(case: Case) -> Finding | None:
             if of_mpi
             else say.larger_pieces(flushed=flushed, plain=posix)
         ],
-        chosen=chosen,
         at_most=True,
         costs=sure,
     )
+    return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
 
 
 def _longest(case: Case, chosen: Flags, time: float) -> list[Evidence]:
@@ -305,8 +303,7 @@ def _longest(case: Case, chosen: Flags, time: float) -> list[Evidence]:
 
 def _empty_reads(case: Case, chosen: Flags, count: float, time: float) -> Finding | None:
     """Reads at the end of a file, again and again, until another process has written there."""
-    return case.finding(
-        SMALL_REQUESTS,
+    claim = Claim(
         title=f"Reads return no data, as at the end of a file: the program makes {case.value(count):,.0f} such calls.",
         what=f"reads that return no data{case.at(chosen)}",
         time=time,
@@ -314,10 +311,10 @@ def _empty_reads(case: Case, chosen: Flags, count: float, time: float) -> Findin
         reason="the log has number, bytes and time of these calls",
         evidence=[*case.evidence("calls that read 0 B (read …)", count, "count"), *_longest(case, chosen, time)],
         advice=[say.NO_POLLING],
-        chosen=chosen,
         at_most=True,
         costs=True,
     )
+    return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
 
 
 def _tiny_collectives(case: Case) -> Finding | None:
@@ -333,8 +330,7 @@ def _tiny_collectives(case: Case) -> Finding | None:
         return None
     each, count = float(moved[chosen].sum() / calls[chosen].sum()), float(calls[chosen].sum())
     sure = count >= limits.many_collectives
-    return case.finding(
-        SMALL_REQUESTS,
+    claim = Claim(
         what=f"collective {files.direction}s{_at(case, chosen)} of few bytes, {amount_text(case.value(each))} a call of"
         " all ranks together",
         title=(
@@ -351,10 +347,10 @@ def _tiny_collectives(case: Case) -> Finding | None:
             *case.evidence("time of a call", float(inside[chosen].sum()) / count, "s"),
         ],
         advice=[say.larger_requests(files.direction, mpiio=True)],
-        chosen=chosen,
         at_most=True,
         costs=sure,
     )
+    return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
 
 
 def small_rounds(case: Case) -> Flags:
@@ -388,8 +384,7 @@ def in_small_rounds(case: Case) -> Finding | None:
     each = time / (requests / max(case.mean(case.movers, chosen), 1.0))
     size = case.commonest(requests) or moved / requests
     sure = size <= limits.tiny_bytes and each >= limits.slow_request
-    return case.finding(
-        SMALL_REQUESTS,
+    claim = Claim(
         what=f"collective {files.direction}s{case.at(chosen)} carried out in rounds of {size_text(case.value(size))}",
         title="Collective calls are carried out in small rounds: a call of all ranks together has"
         f" {amount_text(case.value(moved / calls))}, and becomes requests of {size_text(case.value(size))}.",
@@ -407,10 +402,10 @@ def in_small_rounds(case: Case) -> Finding | None:
             *case.evidence("time for each round", each, "s"),
         ],
         advice=[say.LARGER_ROUNDS],
-        chosen=chosen,
         at_most=True,
         costs=each >= limits.slow_request,
     )
+    return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
 
 
 def _waits_for_each(case: Case) -> Finding | None:
@@ -438,8 +433,7 @@ def _waits_for_each(case: Case) -> Finding | None:
         return _after_seeks(case, chosen, mean, number)
     sizes = [case.value(size) for size in case.common_sizes(chosen)]
     small = _sizes(sizes, case.value(mean), np.nan, f"{files.direction}s")
-    return case.finding(
-        SMALL_REQUESTS,
+    claim = Claim(
         what=f"{small}, each of which waits for the storage,{_at(case, chosen)}",
         title=f"Each small {files.direction} waits for the storage: {worded(case.value(each), 's')} for"
         f" {amount_text(case.value(mean))}{'. The requests are consecutive: a cache could gather them' * follows}.",
@@ -452,17 +446,16 @@ def _waits_for_each(case: Case) -> Finding | None:
             *case.evidence("requests", float(counts[chosen].sum()), "count"),
         ],
         advice=[say.larger_requests(files.direction, hdf5=case.by_hdf5(chosen), alone=case.lonely)],
-        chosen=chosen,
         at_most=True,
         by_times=True,
     )
+    return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
 
 
 def _after_seeks(case: Case, chosen: Flags, mean: float, number: float) -> Finding | None:
     """Pieces through the C library fetch or write a whole buffer each, since a seek has dropped the last one."""
     direction = case.files.direction
-    return case.finding(
-        SEEKS,
+    claim = Claim(
         title=f"Small pieces are {'written' if case.write else 'read'} through the C library, with seeks between them.",
         what=f"{sized(case.value(mean), direction + 's')}{case.at(chosen)} through the C library, with seeks between"
         f" the {direction}s",
@@ -471,9 +464,9 @@ def _after_seeks(case: Case, chosen: Flags, mean: float, number: float) -> Findi
         reason="the log has number, bytes and time of these calls, and about as many seeks",
         evidence=[*case.evidence("mean request", mean, "B", exact=True), *case.evidence("requests", number, "count")],
         advice=[say.larger_requests(direction, alone=case.lonely)],
-        chosen=chosen,
         by_times=True,
     )
+    return case.finding(SEEKS, claim, chosen=chosen)
 
 
 SMALL_REQUESTS = Cause(

@@ -22,7 +22,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.cause import ALWAYS, OF_MPI, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_calls import written_before
-from mpiio_ext.analytics.diagnosis.model import Advice, Finding
+from mpiio_ext.analytics.diagnosis.model import Advice, Claim, Finding
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.storage import alike, ost_times
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -58,8 +58,7 @@ def slow_ost(case: Case) -> Finding | None:
         *case.evidence("OSTs compared", float(len(osts)), "count"),
         *case.evidence("critical time without the slow files", case.time_without(on_bad), "s"),
     ]
-    return case.finding(
-        SLOW_OST,
+    claim = Claim(
         title=f"OST {names[0]} is {worded(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
         if len(worst) == 1
         else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
@@ -70,9 +69,8 @@ def slow_ost(case: Case) -> Finding | None:
         else "few alike files to compare, or many slow OSTs: other jobs may load the OSTs",
         evidence=evidence,
         advice=say.contact(names),
-        chosen=on_bad,
-        osts=worst,
     )
+    return case.finding(SLOW_OST, claim, chosen=on_bad, osts=worst)
 
 
 def slow_stripe(case: Case) -> Finding | None:
@@ -89,8 +87,7 @@ def slow_stripe(case: Case) -> Finding | None:
             continue
         lost = float((row.stripe_time - row.stripe_bytes * median)[slow].sum() / row.stripe_time.sum())
         worst = int(np.nanargmax(np.where(slow, times, np.nan)))
-        return case.finding(
-            SLOW_OST,
+        claim = Claim(
             title=(
                 f"The OST of stripe {worst} of a file is {worded(case.value(float(times[worst] / median)), 'ratio')}"
                 " slower than the OSTs of the other stripes."
@@ -106,8 +103,8 @@ def slow_stripe(case: Case) -> Finding | None:
                 *case.evidence("slow stripes", float(slow.sum()), "count"),
             ],
             advice=say.contact([]),
-            chosen=np.arange(len(case.files)) == place,
         )
+        return case.finding(SLOW_OST, claim, chosen=np.arange(len(case.files)) == place)
     return None
 
 
@@ -144,17 +141,16 @@ def slow_file(case: Case) -> Finding | None:
         *case.evidence("similar files that are not slow", float(np.sum(~np.isnan(times) & ~chosen)), "count"),
         *case.evidence("critical time without the slow files", case.time_without(chosen), "s"),
     ]
-    return case.finding(
-        SLOW_FILE,
+    claim = Claim(
         title="Some files take far longer than others with as many bytes.",
         time=max(case.saved(chosen), case.busiest(case.files.direction, chosen=chosen)),
         confidence="low",
         reason="the log does not show whether an OST is slow; a cache, a slow node or other jobs may be the reason",
         evidence=evidence,
         advice=[say.SLOW_FILES],
-        chosen=chosen,
         by_times=True,
     )
+    return case.finding(SLOW_FILE, claim, chosen=chosen)
 
 
 def slow_files(case: Case) -> Flags:
@@ -265,8 +261,7 @@ def redundant_reads(case: Case) -> Finding | None:
     named = "the file" if number == 1 else f"{case.value(number):,.0f} files"
     done = "written" if case.write else "read"
     advice = say.WRITE_ONCE if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)
-    return case.finding(
-        REDUNDANT_WRITES if case.write else REDUNDANT_READS,
+    claim = Claim(
         title=f"{what}. The job {files.direction}s {amount_text(case.value(moved))} in the first"
         f" {amount_text(case.value(extent))} of {named}: each byte {worded(case.value(moved / extent), 'ratio')} on"
         " average.",
@@ -287,12 +282,10 @@ def redundant_reads(case: Case) -> Finding | None:
             *(case.evidence("chunk of a dataset", max(each.chunk for each in case.calls), "B") if chunks else []),
         ],
         advice=[say.DEFINE_FIRST if shifted else say.NO_FILL if filled else say.CHUNK_CACHE if chunks else advice],
-        chosen=chosen,
         at_most=True,
-        costs=case.write
-        or shifted
-        or own,  # what is written twice is moved twice, however fast; reads may come from a cache
+        costs=case.write or shifted or own,
     )
+    return case.finding(REDUNDANT_WRITES if case.write else REDUNDANT_READS, claim, chosen=chosen)
 
 
 #: Of the ranks that open a file: so many are all of them.
@@ -394,8 +387,7 @@ def contention(case: Case) -> Finding | None:
     ranks, count = float(case.files["ranks"][row] * fewer[row]), float(case.files["stripe_count"][row])
     ranks, met = max(1.0, np.round(ranks)), row in [place for place, _ in traced]
     osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
-    return case.finding(
-        CONTENTION,
+    claim = Claim(
         title=(
             f"{worded(case.value(ranks), 'count')} processes {case.files.direction if known else 'open'} a file that"
             f" lies on {osts}."
@@ -414,9 +406,9 @@ def contention(case: Case) -> Finding | None:
             *case.evidence("OSTs that are known to exist", case.known_osts or float("nan"), "count"),
         ],
         advice=[*say.stripes(ranks, count, case.known_osts), say.use_collective(case.files.direction)],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(CONTENTION, claim, chosen=chosen)
 
 
 CONTENTION = Cause(
@@ -453,8 +445,7 @@ def storage_fault(case: Case) -> Finding | None:
         *case.evidence("age of the list of disks when the job began", disks.lead_s, "s"),
     ]
     were = "was" if bad == 1 else "were"
-    return case.finding(
-        STORAGE_FAULT,
+    claim = Claim(
         title=(
             f"{case.value(bad):.0f} of {case.value(disks.disks):.0f} disks of the file system {were} not up and"
             f" ready{which}."
@@ -469,9 +460,9 @@ def storage_fault(case: Case) -> Finding | None:
                 "mmlsdisk DEVICE -e",
             )
         ],
-        chosen=case.files.critical,
         at_most=True,
     )
+    return case.finding(STORAGE_FAULT, claim, chosen=case.files.critical)
 
 
 STORAGE_FAULT = Cause(
@@ -512,8 +503,7 @@ def serialised(case: Case) -> Finding | None:
     waited = sum(
         max(0.0, float(files.exclusive[logs == log].sum() - lasting[logs == log].max())) for log in np.unique(logs)
     )  # a program that follows another one does not wait for it
-    return case.finding(
-        SERIALISED,
+    claim = Claim(
         title=f"Files are {'written' if files.direction == 'write' else 'read'} one after the other.",
         time=min(
             waited * case.time / case.swept, float(np.nansum((files["{time}"] + files["meta_time"])[files.critical]))
@@ -526,9 +516,9 @@ def serialised(case: Case) -> Finding | None:
             *case.evidence("longest single file", longest, "s"),
         ],
         advice=[say.overlap(files.direction, mpi=case.uses_mpiio)],
-        chosen=files.critical,
         at_most=True,
     )
+    return case.finding(SERIALISED, claim, chosen=files.critical)
 
 
 SERIALISED = Cause(
@@ -554,8 +544,7 @@ def small_files(case: Case) -> Finding | None:
     chosen = case.files.critical & (case.per_file["small_files"] > 0)
     small = case.files.counted & (case.files["{bytes}"] <= case.limits.small_file_bytes)
     opens = case.metadata >= 0.5  # take longer than the data: of these a bandwidth says nothing
-    return case.finding(
-        SMALL_FILES,
+    claim = Claim(
         title="The job spends its time on many small files.",
         time=float(case.exclusive[chosen].sum()),
         confidence="medium",
@@ -565,10 +554,10 @@ def small_files(case: Case) -> Finding | None:
             *case.evidence("bytes in them", case.total("{bytes}", small) if small.any() else float("nan"), "B"),
         ],
         advice=[say.BUNDLE],
-        chosen=chosen,
         at_most=True,
         costs=opens,
     )
+    return case.finding(SMALL_FILES, claim, chosen=chosen)
 
 
 SMALL_FILES = Cause(
@@ -609,8 +598,7 @@ def unaligned(case: Case) -> Finding | None:
     met = not traced or shared >= 0.5 * max(blocks, 1)
     known = bool((files["alignment"] > 1)[chosen].all()) and not lost
     sure = alone and locks and large and met and case.write and known
-    return case.finding(
-        UNALIGNED,
+    claim = Claim(
         title="Requests to shared files do not begin at blocks of the file system.",
         time=float(np.where(np.isnan(files["slowest_rank_time"]) & ~sure, case.exclusive, case.in_calls)[chosen].sum()),
         confidence="high" if sure else "medium" if alone and met else "low",
@@ -628,9 +616,9 @@ def unaligned(case: Case) -> Finding | None:
             ),
         ],
         advice=[say.align(collective=bool((files["{collective}"] > 0)[chosen].any()))],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(UNALIGNED, claim, chosen=chosen)
 
 
 UNALIGNED = Cause(
@@ -661,8 +649,7 @@ def many_osts(case: Case) -> Finding | None:
     chosen = files.critical & (files["stripe_count"] >= case.limits.many_stripes) & (size <= files["stripe_size"])
     if not chosen.any():
         return None
-    return case.finding(
-        MANY_OSTS,
+    claim = Claim(
         title="Too many OSTs: files that fit into one stripe are striped over many OSTs.",
         time=float(case.exclusive[chosen].sum()),
         confidence="medium",
@@ -673,9 +660,9 @@ def many_osts(case: Case) -> Finding | None:
             *case.evidence("size of such a file", case.mean(size, chosen), "B"),
         ],
         advice=[say.FEWER_STRIPES],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(MANY_OSTS, claim, chosen=chosen)
 
 
 MANY_OSTS = Cause(
@@ -704,8 +691,7 @@ def many_aggregators(case: Case) -> Finding | None:
     blocks, shared = (sum(getattr(each, name) for each in traced) for name in ("blocks", "shared"))
     sure = blocks > 0 and shared >= 0.5 * blocks
     osts = float(files["stripe_count"][row])
-    return case.finding(
-        MANY_AGGREGATORS,
+    claim = Claim(
         title=f"Too many aggregators: {worded(case.value(round(float(case.movers[row]))), 'count')} ranks write"
         f" {worded(case.value(osts), 'count')} OST{'s' if osts != 1 else ''} in pieces of less than a stripe.",
         confidence="high" if sure else "medium",
@@ -723,9 +709,9 @@ def many_aggregators(case: Case) -> Finding | None:
             ),
         ],
         advice=[say.aggregators(files.direction, max(1, int(osts)), fewer=True)],
-        chosen=chosen,
         at_most=True,
     )
+    return case.finding(MANY_AGGREGATORS, claim, chosen=chosen)
 
 
 MANY_AGGREGATORS = Cause(
@@ -759,8 +745,7 @@ def dominant_file(case: Case) -> Finding | None:
     part = case.files["{bytes}"][row] / case.total("{bytes}", slice(None))
     if not share >= case.limits.dominant_excess * part:  # the file of the data beside small ones; or bytes unknown
         return None
-    return case.finding(
-        DOMINANT_FILE,
+    claim = Claim(
         title="One file takes nearly all of the time, but has a far smaller share of the bytes.",
         time=saved,
         confidence="medium",
@@ -773,8 +758,8 @@ def dominant_file(case: Case) -> Finding | None:
             *case.evidence("OSTs of the file", float(case.files["stripe_count"][row]), "count"),
         ],
         advice=[say.MEASURE] if case.uses_mpiio else [],
-        chosen=chosen,
     )
+    return case.finding(DOMINANT_FILE, claim, chosen=chosen)
 
 
 DOMINANT_FILE = Cause(

@@ -15,6 +15,8 @@ and for calls that wait, which need the times of MPI-IO.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
@@ -23,7 +25,7 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_calls import sieving
 from mpiio_ext.analytics.diagnosis.late import all_but_one
-from mpiio_ext.analytics.diagnosis.model import Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import Claim, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.ledger import numbers_of
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -66,16 +68,10 @@ def turns(case: Case) -> Finding | None:
     why = "DXT has each request of each rank" + ("" if all(certain) else "; of the syncs only the sum is known")
     chosen = np.isin(np.arange(len(case.files)), places)
     short = min(each) < _SLICE  # of ranks that share a CPU, one at a time moves data, too
-    return _turns(
-        case,
-        chosen,
-        sum(times),
-        float(case.movers[places[0]]),
-        every[0],
-        "high" if all(certain) else "medium",
-        why,
-        by_times=short,
+    claim = Claim(
+        time=sum(times), confidence="high" if all(certain) else "medium", reason=why, evidence=every[0], by_times=short
     )
+    return _turns(case, chosen, float(case.movers[places[0]]), claim)
 
 
 def _synced(case: Case, place: int, row: Row) -> float:
@@ -112,33 +108,22 @@ def _turns_by_heatmap(case: Case, alone: Flags) -> Finding | None:
         *case.evidence("ranks in calls at once, on average", calls, "count"),
     ]
     why = "HEATMAP has the bytes of each rank in each bin of time, but no calls"
-    return _turns(case, case.files.critical, case.time, ranks, evidence, "medium", why)
+    claim = Claim(time=case.time, confidence="medium", reason=why, evidence=evidence, by_times=True)
+    return _turns(case, case.files.critical, ranks, claim)
 
 
-def _turns(
-    case: Case,
-    chosen: Flags,
-    time: float,
-    moving: float,
-    evidence: list[Evidence],
-    confidence: Confidence,
-    why: str,
-    *,
-    by_times: bool = True,
-) -> Finding | None:
-    return case.finding(
-        TURNS,
+def _turns(case: Case, chosen: Flags, moving: float, claim: Claim) -> Finding | None:
+    """Return the finding that ranks take turns on files: `moving` ranks move data in the time of the claim."""
+    turns = dataclasses.replace(
+        claim,
         title=f"Ranks take turns: many ranks {case.files.direction} data, but only one rank at a time.",
-        time=time * (1 - 1 / max(moving, 2.0)),
-        confidence=confidence,
-        reason=why,
-        evidence=[*case.evidence("ranks that move data", moving, "count"), *evidence],
+        time=(claim.time or 0.0) * (1 - 1 / max(moving, 2.0)),
+        evidence=[*case.evidence("ranks that move data", moving, "count"), *claim.evidence],
         advice=[say.at_once(case.files.direction)],
-        chosen=chosen,
         costs=True,
         at_most=True,
-        by_times=by_times,
     )
+    return case.finding(TURNS, turns, chosen=chosen)
 
 
 TURNS = Cause(
@@ -185,8 +170,7 @@ def waiting_calls(case: Case) -> Finding | None:
         return None
     together, most = [row.together for _, row in case.traced(chosen)], case.most_of_a_rank(WAITING_CALLS, chosen)
     sure = bool(together) and max(together) <= case.limits.in_turn
-    return case.finding(
-        WAITING_CALLS,
+    claim = Claim(
         title="Ranks wait inside of MPI-IO calls: the calls take"
         f" {worded(case.value(case.mean(longer, chosen)), 'ratio')} as long as"
         " their requests (locks, atomic mode, a shared file pointer, or copies of pieces).",
@@ -203,10 +187,10 @@ def waiting_calls(case: Case) -> Finding | None:
             *(case.evidence("ranks in a request at once, on average", max(together), "count") if together else []),
         ],
         advice=[say.NO_LOCKS],
-        chosen=chosen,
         costs=True,
         by_times=True,
     )
+    return case.finding(WAITING_CALLS, claim, chosen=chosen)
 
 
 WAITING_CALLS = Cause(
@@ -238,8 +222,7 @@ def late_rank(case: Case) -> Finding | None:
             continue
         to_open, who = waits[place]
         to_open = to_open if who == row.late_rank else 0.0
-        return case.finding(
-            LATE_RANK,
+        claim = Claim(
             title=_title(case, place, row.late_rank, most=row.late_share < _ONE),
             what=_in_calls(case, place, row.late_rank, most=row.late_share < _ONE),
             time=lost + to_open,
@@ -256,10 +239,10 @@ def late_rank(case: Case) -> Finding | None:
                 *case.evidence("time in which any rank is in a request of POSIX", row.wall, "s"),
             ],
             advice=[say.come_together(row.late_rank)],
-            chosen=_one(case, place),
             costs=True,
             by_times=True,
         )
+        return case.finding(LATE_RANK, claim, chosen=_one(case, place))
     return _early_rank(case, together & (~np.array(case.complete) | _by_library(case)))
 
 
@@ -287,8 +270,7 @@ def late_to_open(case: Case) -> Finding | None:
     whole = case.time + waits
     if not waits + again >= case.limits.late * whole > 0 or waits < again:
         return None
-    return case.finding(
-        LATE_RANK,
+    claim = Claim(
         title=_title_to_open(case, place, late),
         what=_to_open(case, place, late),
         time=waits + again,
@@ -304,10 +286,10 @@ def late_to_open(case: Case) -> Finding | None:
             *case.evidence("time of a rank in opening and closing, without waits", float(case.opening[place]), "s"),
         ],
         advice=[say.come_together(late)],
-        chosen=_one(case, place),
         costs=True,
         by_times=True,
     )
+    return case.finding(LATE_RANK, claim, chosen=_one(case, place))
 
 
 def _early_to_open(case: Case) -> Finding | None:
@@ -326,8 +308,7 @@ def _early_to_open(case: Case) -> Finding | None:
         lost = min(all_but_one(*calls.apart, count), opening) * count / max(count - 1, 1)  # the late one does not wait
         if not lost >= max(case.limits.late * (case.calling + lost), 2 * moving):
             continue
-        return case.finding(
-            LATE_RANK,
+        claim = Claim(
             title=_title_to_open(case, place, calls.first),
             what=_to_open(case, place, calls.first),
             time=lost,
@@ -343,10 +324,10 @@ def _early_to_open(case: Case) -> Finding | None:
                 *case.evidence("time of an average rank in the calls of POSIX below", float(meta[place]), "s"),
             ],
             advice=[say.come_together(calls.first)],
-            chosen=_one(case, place),
             costs=True,
             by_times=True,
         )
+        return case.finding(LATE_RANK, claim, chosen=_one(case, place))
     return None
 
 
@@ -373,8 +354,7 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
         (least, mean, most), inside = calls.apart, float(case.mean_in_mpi[place])
         if not lost >= case.limits.late * max(inside, case.exclusive[place]) > 0:
             continue
-        return case.finding(
-            LATE_RANK,
+        claim = Claim(
             title=_title(case, place, calls.first),
             what=_in_calls(case, place, calls.first),
             time=lost,
@@ -390,10 +370,10 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
                 *case.evidence("time of the slowest rank in requests", float(requests[place]), "s"),
             ],
             advice=[say.come_together(calls.first)],
-            chosen=_one(case, place),
             costs=True,
             by_times=True,
         )
+        return case.finding(LATE_RANK, claim, chosen=_one(case, place))
     return None
 
 
@@ -478,8 +458,7 @@ def exchange(case: Case) -> Finding | None:
     if not chosen.any() or idle[chosen].sum() < 0.5 * case.of_mpi("read", "write", mean=True).sum():
         return None
     traced = bool(np.array(case.complete)[chosen].all())
-    return case.finding(
-        EXCHANGE,
+    claim = Claim(
         title=(
             "For most of the time in collective calls no rank reads or writes at the file system: ranks exchange data,"
             " or wait for a late rank."
@@ -501,10 +480,10 @@ def exchange(case: Case) -> Finding | None:
             ),
         ],
         advice=[say.come_together()],
-        chosen=chosen,
         costs=True,
         by_times=True,
     )
+    return case.finding(EXCHANGE, claim, chosen=chosen)
 
 
 EXCHANGE = Cause(
@@ -559,8 +538,7 @@ def slowed_down(case: Case) -> Finding | None:
         return None
     lost = float((spent * (1 - usual / np.where(known, took, 1.0)))[slow].sum() / spent.sum())
     others = case.own_share is not None and case.own_share <= 0.5
-    return case.finding(
-        SLOWED_DOWN,
+    claim = Claim(
         title="Equal requests take several times longer for a while: other jobs load the storage, or the storage has a"
         " fault.",
         time=lost * case.time,
@@ -579,9 +557,9 @@ def slowed_down(case: Case) -> Finding | None:
             *case.evidence("the job's own share of what its OSTs moved", _share(case), "share"),
         ],
         advice=[say.OTHER_LOAD],
-        chosen=case.files.critical,
         by_times=True,
     )
+    return case.finding(SLOWED_DOWN, claim, chosen=case.files.critical)
 
 
 def _share(case: Case) -> float:
@@ -606,8 +584,7 @@ def load_by_others(case: Case) -> Finding | None:
     """The job's OSTs move far more for others than for it."""
     if case.own_share is None or case.own_share > case.limits.own_share:
         return None
-    return case.finding(
-        LOAD_BY_OTHERS,
+    claim = Claim(
         title=(
             f"Other jobs load the job's OSTs: {worded(case.value(1 - case.own_share), 'share')} of the bytes that the"
             " OSTs moved meanwhile were not the job's."
@@ -617,9 +594,9 @@ def load_by_others(case: Case) -> Finding | None:
         reason="the servers show that these bytes are not the job's, but not how much longer the job's own took",
         evidence=case.evidence("the job's own share of what its OSTs moved", case.own_share, "share"),
         advice=[say.OTHER_LOAD],
-        chosen=case.files.critical,
         at_most=True,
     )
+    return case.finding(LOAD_BY_OTHERS, claim, chosen=case.files.critical)
 
 
 LOAD_BY_OTHERS = Cause(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis.activity import Activity
-from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
+from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case, Circumstances
 from mpiio_ext.analytics.diagnosis.causes import found_in
 from mpiio_ext.analytics.diagnosis.causes_metadata import metadata, opening
 from mpiio_ext.analytics.diagnosis.causes_time import late_to_open, without_requests
@@ -133,9 +133,18 @@ def diagnose(
     check_direction(direction)
     view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
-        alone = Case(view, limits, anonymous, activity=activity) if view.jobs else None
-        return _without_times(who, alone, direction, jobs)
-    return _of_case(who, direction, Case(view, limits, anonymous, osts, activity, own_share, disks, without_mpi), jobs)
+        known = Circumstances(limits=limits, anonymous=anonymous, activity=activity)
+        return _without_times(who, Case(view, known) if view.jobs else None, direction, jobs)
+    known = Circumstances(
+        limits=limits,
+        anonymous=anonymous,
+        osts=osts,
+        activity=activity,
+        own_share=own_share,
+        disks=disks,
+        without_mpi=without_mpi,
+    )
+    return _of_case(who, direction, Case(view, known), jobs)
 
 
 def _check_one_job(jobs: pa.Table, files: pa.Table) -> None:

@@ -69,6 +69,36 @@ class Advice:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a rule claims of a cause, before it is weighed against the I/O of the job.
+
+    Attributes
+    ----------
+    title, what
+        As of a `Finding`; "": the phrase of the cause.
+    time : float, optional
+        As of a `Finding`; None: that of the cause's calls on the chosen files.
+    confidence, reason, evidence, advice, by_times
+        As of a `Finding`.
+    at_most : bool
+        Whether the time is that of the files that the finding is about, and not what was measured or would be saved.
+    costs : bool
+        Whether the log shows that it costs time, however fast the job is; what was measured does so in any case.
+    """
+
+    title: str = ""
+    what: str = ""
+    time: float | None = None
+    confidence: Confidence
+    reason: str
+    evidence: Sequence[Evidence]
+    advice: Sequence[Advice] = ()
+    at_most: bool = False
+    costs: bool = False
+    by_times: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
     """A probable cause.
 

@@ -10,7 +10,7 @@ import pytest
 from mpiio_ext.analytics.diagnosis import advice, causes, diagnose, triggers
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
-from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.model import Claim, Finding
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.run import gains, opening
 from mpiio_ext.common import guide
@@ -19,16 +19,15 @@ from support.quiet_rows import JOB, file, small
 
 
 def _by_moonlight(case: Case) -> Finding | None:
-    return case.finding(
-        MOONLIGHT,
+    claim = Claim(
         title="The files are written by moonlight.",
         time=case.time,
         confidence="high",
         reason="the moon is in no log",
         evidence=case.evidence("moons", 1.0, "count"),
         advice=[advice.BUNDLE],
-        chosen=np.ones(len(case.files), bool),
     )
+    return case.finding(MOONLIGHT, claim, chosen=np.ones(len(case.files), bool))
 
 
 MOONLIGHT = Cause(
