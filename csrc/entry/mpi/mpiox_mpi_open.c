@@ -148,21 +148,27 @@ static bool attach(try *t)
 {
     mpiox_opening *o = &t->opening;
     mpiox_handle *handle = t->handle;
-    mpiox_file *file = NULL;
     mpiox_collective *prepared = NULL;
     mpiox_file_companion companion = {.prepare = prepare_collective, .context = &prepared};
-    const char *why_not, *path = o->found == NULL ? NULL : o->decision->hidden ? o->name : o->found;
+    const mpiox_file_call call = {.comm = o->comm,
+                                  .path = o->found == NULL      ? NULL
+                                          : o->decision->hidden ? o->name
+                                                                : o->found,
+                                  .amode = o->amode,
+                                  .hints = o->hints,
+                                  .opened = o->opened};
 
     o->all_opened = o->opened;
     if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
-        mpiox_file_open(o->comm, &t->agreed.choice, path, o->amode, o->hints, o->opened, &companion, &o->all_opened,
-                        &file, &why_not);
-        if (file != NULL) { /* on all ranks */
-            attach_file(t, file, prepared, &companion);
+        mpiox_file_opened result;
+        mpiox_file_open(&call, &t->agreed.choice, &companion, &result);
+        o->all_opened = result.all_opened;
+        if (result.file != NULL) { /* on all ranks */
+            attach_file(t, result.file, prepared, &companion);
         } else {
             mpiox_collective_free(prepared);
             if (handle != NULL)
-                handle->why_native = handle->path_unknown && o->opened ? which_file : why_not;
+                handle->why_native = handle->path_unknown && o->opened ? which_file : result.why_not;
         }
         o->why_not = handle != NULL ? handle->why_native : NULL;
     }

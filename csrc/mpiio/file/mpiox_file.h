@@ -92,16 +92,29 @@ typedef struct mpiox_file_companion {
     int values[MPIOX_FILE_COMPANION_VALUES];
 } mpiox_file_companion;
 
+/* This rank's call of MPI_File_open. The caller owns what it points to. */
+typedef struct mpiox_file_call {
+    MPI_Comm comm;            /* an intracommunicator */
+    const char *path;         /* NULL: there was no memory for it */
+    int amode;                /* MPI_MODE_* */
+    const mpiox_hints *hints; /* in force */
+    bool opened;              /* PMPI_File_open has opened the file on this rank */
+} mpiox_file_call;
+
+/* What mpiox_file_open() returns, the same on every rank but for the objects. */
+typedef struct mpiox_file_opened {
+    mpiox_file *file;    /* the caller's, for mpiox_file_close(); NULL: the file stays with the MPI library */
+    const char *why_not; /* why it does, static text; NULL: for no particular reason */
+    bool all_opened;     /* `opened` of the call is true on every rank */
+} mpiox_file_opened;
+
 /* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */
 mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
-/* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an intracommunicator).
- * amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every rank gets an object, or
- * every rank gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL; *why_not then explains
- * why (static text), or is NULL for no particular reason. *all_opened: opened is true on every rank. Each rank that can
- * take part calls companion->prepare() if these ranks have opened a file before. */
-int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
-                    const mpiox_hints *hints, bool opened, mpiox_file_companion *companion, bool *all_opened,
-                    mpiox_file **out, const char **why_not);
+/* Open a file that PMPI_File_open has just opened, or failed to open. Collective, blocking, agreed: either every rank
+ * gets an object, or every rank gets MPIOX_E_UNSUPPORTED. Each rank that can take part calls companion->prepare() if
+ * these ranks have opened a file before. */
+int mpiox_file_open(const mpiox_file_call *call, const mpiox_file_choice *choice, mpiox_file_companion *companion,
+                    mpiox_file_opened *result);
 /* Free it in any case, but for the topology, which the caller releases once all ranks are done with it. Errors that the
  * file system reports at close are agreed by all ranks, except on a local file system of one node, which has none to
  * report. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */

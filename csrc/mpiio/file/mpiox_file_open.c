@@ -205,17 +205,18 @@ static void prepare_companion(mpiox_file *file, mpiox_file_companion *companion,
 }
 
 /* The file's storage and layout, on all ranks or on none; file may be NULL (no memory): the rank still takes part. */
-static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path,
-                           const mpiox_file_choice *choice, bool opened, mpiox_file_companion *companion,
-                           bool *all_opened)
+static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const mpiox_file_call *call,
+                           const mpiox_file_choice *choice, mpiox_file_companion *companion, bool *all_opened)
 {
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_BEFORE_BYTES, "and is kept for the next file");
     _Static_assert((int)AGREED <= (int)MPIOX_TOPOLOGY_VALUES, "at once");
     mpiox_layout layout = {.stripe_size = 0};
     bool changed = false;
-    int values[AGREED] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, choice, &changed) : MPIOX_E_IO};
-    values[OPENED] = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE;
+    int values[AGREED] = {!file          ? MPIOX_E_NOMEM
+                          : call->opened ? open_here(file, call->path, choice, &changed)
+                                         : MPIOX_E_IO};
+    values[OPENED] = !call->opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE;
     values[COHERENT] = !file || !file->refreshes; /* one such rank is enough: coherence is made collectively */
     if (values[CODE] == MPIOX_OK)
         prepare_companion(file, companion, values);
@@ -255,20 +256,19 @@ static int start_at_end(mpiox_file *file)
     return code == MPIOX_OK && file->append_at >= 0 ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
-static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *choice, int amode,
-                            const mpiox_hints *hints)
+static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *choice, const mpiox_file_call *call)
 {
     mpiox_file *file = calloc(1, sizeof *file);
     if (!file)
         return NULL;
     pthread_mutex_init(&file->threads_lock, NULL);
     file->topology = topology;
-    file->amode = amode;
-    file->hints = *hints;
+    file->amode = call->amode;
+    file->hints = *call->hints;
     file->nonce = choice->nonce;
     file->container = choice->container != 0;
     topology->foreground = choice->foreground != 0;
-    topology->limit.seconds = hints->wait_limit;
+    topology->limit.seconds = call->hints->wait_limit;
     topology->limit.expired = mpiox_file_end_of_waiting;
     topology->limit.context = file;
     file->report_s = report_after_s();
@@ -290,44 +290,42 @@ const char *mpiox_file_memory_reason(int code)
 }
 
 /* Leave the file to the MPI library, unless it is an index, which contains no data of the program. */
-static int look_only(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, bool opened,
-                     mpiox_file_companion *companion, bool *all_opened)
+static int look_only(const mpiox_file_call *call, const mpiox_file_choice *choice, mpiox_file_companion *companion,
+                     bool *all_opened)
 {
-    const bool changed = opened && path && choice->recheck && mpiox_storage_container.is(path);
-    int state = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE, all = NOT_OPENED;
-    if (PMPI_Allreduce(&state, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
+    const bool changed = call->opened && call->path && choice->recheck && mpiox_storage_container.is(call->path);
+    int state = !call->opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE, all = NOT_OPENED;
+    if (PMPI_Allreduce(&state, &all, 1, MPI_INT, MPI_MIN, call->comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
     *all_opened = all != NOT_OPENED;
     companion->changed = all == OPENED_CHANGED;
     return MPIOX_E_UNSUPPORTED;
 }
 
-int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
-                    const mpiox_hints *hints, bool opened, mpiox_file_companion *companion, bool *all_opened,
-                    mpiox_file **out, const char **why_not)
+int mpiox_file_open(const mpiox_file_call *call, const mpiox_file_choice *choice, mpiox_file_companion *companion,
+                    mpiox_file_opened *result)
 {
     mpiox_topology *topology = NULL;
     companion->agreed = companion->changed = false;
-    *out = NULL;
-    *why_not = NULL;
-    *all_opened = false;
-    int code = mpiox_topology_join(comm, &choice->topology, &topology);
+    *result = (mpiox_file_opened){.file = NULL};
+    int code = mpiox_topology_join(call->comm, &choice->topology, &topology);
     if (code != MPIOX_OK) { /* on every rank */
-        *why_not = code == MPIOX_E_MPI ? "native: no communicator is left" : mpiox_file_memory_reason(code);
-        return look_only(comm, choice, path, opened, companion, all_opened);
+        result->why_not = code == MPIOX_E_MPI ? "native: no communicator is left" : mpiox_file_memory_reason(code);
+        return look_only(call, choice, companion, &result->all_opened);
     }
-    mpiox_file *file = new_file(topology, choice, amode, hints);
-    code = open_everywhere(file, topology, path, choice, opened, companion, all_opened);
+    mpiox_file *file = new_file(topology, choice, call);
+    code = open_everywhere(file, topology, call, choice, companion, &result->all_opened);
     topology->views++;
     if (code == MPIOX_E_UNSUPPORTED)
-        *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";
+        result->why_not =
+            "native: several nodes may share the file, and its file system does not keep their caches coherent";
     mpiox_error error;
     if (code == MPIOX_OK)
         code = mpiox_file_refresh(file, &error);
     if (code == MPIOX_OK)
         code = start_at_end(file);
     if (code == MPIOX_OK) {
-        *out = file;
+        result->file = file;
         return MPIOX_OK;
     }
     if (file)
