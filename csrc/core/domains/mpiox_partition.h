@@ -61,6 +61,10 @@ typedef struct mpiox_extent {
     int64_t offset, length; /* bytes; half-open [offset, offset + length) */
 } mpiox_extent;
 
+typedef struct mpiox_interval {
+    int64_t first, last; /* half-open [first, last); bytes, or numbers of windows or rounds */
+} mpiox_interval;
+
 /* A method: one C file, one line in mpiox_partition_registry.c (see mpiox_plan_build.h for what plan() may use).
  * adjust(): how many of the aggregators it uses, whatever the region; NULL = all of them.
  * plan(): pure; adds the sets of every aggregator's domain (region not empty); 0 or MPIOX_E_NOMEM.
@@ -99,10 +103,10 @@ int64_t mpiox_plan_windows(const mpiox_plan *plan, int aggregator, int64_t windo
 int64_t mpiox_plan_window(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t index,
                           mpiox_extent *extents, int64_t max);
 int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_bytes);
-/* Windows [*first, *last) of the domain that include all windows with bytes of [from, to) in its set number `set`.
- * Returns 1, or 0 if there are none. O(1) once prepared. */
-int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set, int64_t from,
-                               int64_t to, int64_t *first, int64_t *last);
+/* Those windows of the domain that include all windows with some of the bytes in its set number `set`. Returns 1, or 0
+ * if there are none. O(1) once prepared. */
+int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set,
+                               mpiox_interval bytes, mpiox_interval *windows);
 /* Optional: number the windows of every set once, for plans whose domains have many sets (transpose over many servers).
  * Later look-ups with the same window_bytes search instead of scanning the sets; results are the same. 0, MPIOX_E_ARG
  * or MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */

@@ -162,14 +162,14 @@ static int64_t window_base(const mpiox_plan *plan, const mpiox_domain *domain, i
     return base;
 }
 
-int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set, int64_t from,
-                               int64_t to, int64_t *first, int64_t *last)
+int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set,
+                               mpiox_interval bytes, mpiox_interval *windows)
 {
     const mpiox_geometry *geometry = &plan->geometry;
     const mpiox_domain *domain = &plan->domains[aggregator];
     const mpiox_stripe_set *stripes = &domain->sets[set];
-    from = mpiox_max(mpiox_max(from, geometry->start), stripes->offset);
-    to = mpiox_min(to, geometry->end);
+    const int64_t from = mpiox_max(mpiox_max(bytes.first, geometry->start), stripes->offset),
+                  to = mpiox_min(bytes.last, geometry->end);
     if (from >= to)
         return 0;
     const int64_t stride = stripes->count > 1 ? stripes->stride : stripes->length;
@@ -184,8 +184,8 @@ int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t w
         return 0;
     const int64_t high_inner = mpiox_min(to - 1 - stripes->offset - high * stride, stripes->length - 1);
     const int64_t base = window_base(plan, domain, window_bytes, set);
-    *first = base + window_of(geometry, stripes, window_bytes, low, low_inner);
-    *last = base + window_of(geometry, stripes, window_bytes, high, high_inner) + 1;
+    windows->first = base + window_of(geometry, stripes, window_bytes, low, low_inner);
+    windows->last = base + window_of(geometry, stripes, window_bytes, high, high_inner) + 1;
     return 1;
 }
 

@@ -106,10 +106,10 @@ void mpiox_windows_turn(mpiox_call *call);
 /* Extents of an aggregator's window of a round that some rank accesses, into list[extents_max]; returns their number
  * (0: nobody needs the window). They lie one behind the other in the collective buffer. */
 int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t round, mpiox_extent *list);
-/* The rounds, from the first to the last, in which the windows are worked on that meet [from, to) and set `set` of the
+/* The rounds, from the first to the last, in which the windows are worked on that meet the bytes and set `set` of the
  * aggregator's domain; false: none does. Of those between some may not meet it where windows are turned. */
-bool mpiox_window_rounds(const mpiox_call *call, int aggregator, int64_t set, int64_t from, int64_t to, int64_t *first,
-                         int64_t *last);
+bool mpiox_window_rounds(const mpiox_call *call, int aggregator, int64_t set, mpiox_interval bytes,
+                         mpiox_interval *rounds);
 /* The first round after `round` in which this rank may have something in the aggregator's window, where its first byte
  * behind the window of `round` is at `next` (INT64_MAX: there is none); INT64_MAX: no round. The domain has one set. */
 int64_t mpiox_window_round_after(const mpiox_call *call, int aggregator, int64_t round, int64_t next);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "mpiox_error.h"
+#include "mpiox_partition.h"
 #include "mpiox_wait.h"
 
 enum {
@@ -43,10 +44,6 @@ enum {
     MPIOX_CONTRIBUTION_FAILED = 512,  /* of a reduction: there is an error */
     MPIOX_CONTRIBUTION_MEETS = 1024   /* this rank could not go alone in a call like this one: mpiox_individual.c */
 };
-
-typedef struct mpiox_interval {
-    int64_t first, last; /* half-open, bytes */
-} mpiox_interval;
 
 /* What one rank brings to a collective. */
 typedef struct mpiox_contribution {

@@ -94,43 +94,43 @@ static int64_t window_of(const mpiox_call *call, int aggregator, int64_t round)
     return round < windows - begin ? round + begin : round + begin - windows;
 }
 
-bool mpiox_window_rounds(const mpiox_call *call, int aggregator, int64_t set, int64_t from, int64_t to, int64_t *first,
-                         int64_t *last)
+bool mpiox_window_rounds(const mpiox_call *call, int aggregator, int64_t set, mpiox_interval bytes,
+                         mpiox_interval *rounds)
 {
     const mpiox_buffers *b = call->b;
     int64_t windows;
-    if (!mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, set, from, to, first, last))
+    if (!mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, set, bytes, rounds))
         return false;
     if (call->turn == 0)
         return true;
     const int64_t begin = first_window(call, aggregator, &windows);
-    if (*first < begin && begin < *last) { /* from before the first round's window to behind it */
-        *first = 0;
-        *last = windows;
+    if (rounds->first < begin && begin < rounds->last) { /* from before the first round's window to behind it */
+        *rounds = (mpiox_interval){0, windows};
         return true;
     }
-    const int64_t by = *first >= begin ? -begin : windows - begin;
-    *first += by;
-    *last += by;
+    const int64_t by = rounds->first >= begin ? -begin : windows - begin;
+    rounds->first += by;
+    rounds->last += by;
     return true;
 }
 
 int64_t mpiox_window_round_after(const mpiox_call *call, int aggregator, int64_t round, int64_t next)
 {
     const mpiox_buffers *b = call->b;
-    int64_t windows, from, to;
+    const mpiox_interval all = {call->first, call->last}, rest = {next, call->last};
+    mpiox_interval found;
+    int64_t windows;
     const int64_t begin = first_window(call, aggregator, &windows), window = window_of(call, aggregator, round),
                   end = window < begin ? begin : windows; /* windows up to there follow one another */
-    if (mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, next, call->last, &from, &to)) {
-        from = from > window ? from : window + 1;
+    if (mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, rest, &found)) {
+        const int64_t from = found.first > window ? found.first : window + 1;
         if (from < end)
             return round + from - window;
     }
-    if (window < begin ||
-        !mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, call->first, call->last, &from, &to) ||
-        from >= begin)
+    if (window < begin || !mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, 0, all, &found) ||
+        found.first >= begin)
         return INT64_MAX;
-    return windows - begin + from;
+    return windows - begin + found.first;
 }
 
 /* ---- what a window holds ----------------------------------------------------------------------------------------- */

@@ -131,9 +131,9 @@ static __attribute__((noinline)) int64_t access_device(mpiox_file *file, const m
                                                        const mpiox_device *device, mpiox_independent_file *through,
                                                        mpiox_error *error)
 {
+    const mpiox_device_steps steps = {mpiox_file_device_window(file, request), access_part, through};
     int64_t done = 0;
-    mpiox_device_access(request, device, mpiox_file_device_window(file, request), access_part, through,
-                        &file->independent, &done, error);
+    mpiox_device_access(request, device, &steps, &file->independent, &done, error);
     return done;
 }
 

@@ -38,8 +38,7 @@ static int64_t spans_of_aggregator(const mpiox_call *call, int aggregator, mpiox
     int64_t n = 0;
     for (int64_t set = 0; set < b->plan->domains[aggregator].n_sets; set++)
         for (int32_t i = 0; i < s->n_occupied; i++)
-            n += mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, set, s->occupied[i].first,
-                                            s->occupied[i].last, &list[n].first, &list[n].last);
+            n += mpiox_plan_windows_between(b->plan, aggregator, b->window_bytes, set, s->occupied[i], &list[n]);
     return n;
 }
 

@@ -17,11 +17,11 @@ bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_int
     *first = INT64_MAX;
     *last = INT64_MIN;
     for (int64_t set = 0; range.first < range.last && set < b->plan->domains[aggregator].n_sets; set++) {
-        int64_t from, to;
-        if (!mpiox_window_rounds(call, aggregator, set, range.first, range.last, &from, &to))
+        mpiox_interval rounds;
+        if (!mpiox_window_rounds(call, aggregator, set, range, &rounds))
             continue;
-        *first = from < *first ? from : *first;
-        *last = to > *last ? to : *last;
+        *first = rounds.first < *first ? rounds.first : *first;
+        *last = rounds.last > *last ? rounds.last : *last;
     }
     return *first < *last;
 }

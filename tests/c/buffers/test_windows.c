@@ -115,13 +115,14 @@ static void check_rounds(int aggregator)
 {
     const int64_t length = call.reduction.end - call.reduction.start, from = call.reduction.start + draw(length),
                   to = from + 1 + draw(length) / (1 + draw(20));
-    int64_t first = INT64_MAX, last = INT64_MIN, a, b;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    mpiox_interval rounds;
 
     for (int64_t set = 0; set < buffers.plan->domains[aggregator].n_sets; set++)
-        if (mpiox_window_rounds(&call, aggregator, set, from, to, &a, &b)) {
-            CHECK(a >= 0 && a < b && b <= call.rounds);
-            first = a < first ? a : first;
-            last = b > last ? b : last;
+        if (mpiox_window_rounds(&call, aggregator, set, (mpiox_interval){from, to}, &rounds)) {
+            CHECK(rounds.first >= 0 && rounds.first < rounds.last && rounds.last <= call.rounds);
+            first = rounds.first < first ? rounds.first : first;
+            last = rounds.last > last ? rounds.last : last;
         }
     for (int64_t round = 0; round < call.rounds; round++)
         CHECK(!meets(aggregator, round, from, to) || (first <= round && round < last));

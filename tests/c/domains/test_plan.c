@@ -97,13 +97,13 @@ static void check_between(const mpiox_plan *plan, int64_t window_bytes)
         const int64_t windows = mpiox_plan_windows(plan, a, window_bytes), sets = plan->domains[a].n_sets;
         char *named = calloc((size_t)windows + 1, 1);
         for (int64_t set = 0; set < sets; set++) {
-            int64_t first = 0, last = 0;
-            if (!mpiox_plan_windows_between(plan, a, window_bytes, set, from, to, &first, &last))
+            mpiox_interval found = {0, 0};
+            if (!mpiox_plan_windows_between(plan, a, window_bytes, set, (mpiox_interval){from, to}, &found))
                 continue;
-            CHECK(first >= 0 && first < last && last <= windows);
-            CHECK(meets(plan, a, window_bytes, first, from, to, extents, max));
-            CHECK(meets(plan, a, window_bytes, last - 1, from, to, extents, max));
-            for (int64_t w = first; w < last && w < windows; w++)
+            CHECK(found.first >= 0 && found.first < found.last && found.last <= windows);
+            CHECK(meets(plan, a, window_bytes, found.first, from, to, extents, max));
+            CHECK(meets(plan, a, window_bytes, found.last - 1, from, to, extents, max));
+            for (int64_t w = found.first; w < found.last && w < windows; w++)
                 named[w] = 1;
         }
         for (int64_t w = 0; w < windows; w++)
