@@ -15,12 +15,13 @@ void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes);
 /* Total bytes of the vectors, or -1 when they are not a legal request at this offset. */
 int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int64_t offset);
 
-/* Move the rest of a legal request of which the first `already` bytes are done, by as many calls as it takes. *done =
- * bytes done in all. 0 or MPIOX_E_IO. */
+/* Fill in the error of a request that has failed. MPIOX_E_IO. */
 int mpiox_storage_failed(const mpiox_storage *storage, bool write, int sys_errno, int64_t offset, int64_t length,
                          mpiox_error *error);
-int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                         int64_t already, int64_t *done, mpiox_error *error);
+/* Move the rest of a legal request, whose first `already` bytes are done, by as many calls as it takes. Of `call`
+ * only vectors and offset count. *done = bytes done in all. 0 or MPIOX_E_IO. */
+int mpiox_storage_finish(mpiox_storage *storage, bool write, const mpiox_storage_call *call, int64_t already,
+                         int64_t *done, mpiox_error *error);
 
 /* One system call on a descriptor: bytes moved or -errno. */
 int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, int iov_count, int64_t offset);

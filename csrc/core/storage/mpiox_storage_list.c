@@ -86,7 +86,7 @@ static int settle(mpiox_storage *storage, bool write, const mpiox_storage_call *
 {
     int64_t moved = call->moved;
     if (moved == MPIOX_STORAGE_NOT_STARTED || moved == -EINTR)
-        return mpiox_storage_finish(storage, write, call->iov, call->iov_count, call->offset, 0, done, error);
+        return mpiox_storage_finish(storage, write, call, 0, done, error);
     if (moved == 0 && write)
         moved = -ENOSPC;
     mpiox_storage_count(storage, write, moved > 0 ? moved : 0);
@@ -95,7 +95,7 @@ static int settle(mpiox_storage *storage, bool write, const mpiox_storage_call *
         return mpiox_storage_failed(storage, write, (int)-moved, call->offset, bytes, error);
     if (moved == 0 || moved == bytes)
         return MPIOX_OK;
-    return mpiox_storage_finish(storage, write, call->iov, call->iov_count, call->offset, moved, done, error);
+    return mpiox_storage_finish(storage, write, call, moved, done, error);
 }
 
 /* The error of a call speaks of all that is left of it, which may be several pieces: cut it to the first of them. */

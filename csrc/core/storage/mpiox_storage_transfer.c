@@ -139,11 +139,11 @@ static int transfer_pinned(mpiox_storage *storage, bool write, position *at, int
     return code;
 }
 
-int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
-                         int64_t already, int64_t *done, mpiox_error *error)
+int mpiox_storage_finish(mpiox_storage *storage, bool write, const mpiox_storage_call *call, int64_t already,
+                         int64_t *done, mpiox_error *error)
 {
-    position at = {.iov = iov, .count = iov_count, .offset = offset};
-    at.left = mpiox_storage_request_bytes(iov, iov_count, offset);
+    position at = {.iov = call->iov, .count = call->iov_count, .offset = call->offset};
+    at.left = mpiox_storage_request_bytes(call->iov, call->iov_count, call->offset);
     skip_empty(&at);
     advance(&at, already);
     *done = already;

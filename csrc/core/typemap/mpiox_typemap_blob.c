@@ -68,8 +68,8 @@ static int import_list(const mpiox_typemap *typemap, const mpiox_node *node, mpi
     }
     /* Borrowed arrays are never written (mpiox_tree_list), hence the cast. */
     int64_t *displacements = (int64_t *)(uintptr_t)(mpiox_typemap_pool(typemap) + node->pool);
-    return mpiox_tree_list(node->count, displacements, constant ? NULL : displacements + node->count, node->length,
-                           node->stride, child, true, out);
+    const mpiox_list_items items = {node->count, displacements, constant ? NULL : displacements + node->count};
+    return mpiox_tree_list(&items, node->length, node->stride, child, true, out);
 }
 
 static int import_node(importer *in, int64_t index, int depth, mpiox_tree **out)

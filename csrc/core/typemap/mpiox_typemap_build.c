@@ -103,22 +103,22 @@ static int measure_items(int64_t n, const int64_t *counts, const int64_t *displa
 }
 
 /* The list tree of an indexed description; takes over the two arrays. */
-static int list_items(int64_t n, int64_t *at, int64_t *prefix, const mpiox_typemap *child, mpiox_tree **out)
+static int list_items(const mpiox_list_items *items, const mpiox_typemap *child, mpiox_tree **out)
 {
     mpiox_tree *item = NULL;
     int code = mpiox_tree_import(child, &item);
     if (code != MPIOX_OK || item == NULL) {
-        free(at);
-        free(prefix);
+        free(items->displacements);
+        free(items->prefix);
         return code;
     }
     if (item->kind == MPIOX_NODE_BLOCK && item->length == child->extent) { /* contiguous items need no child */
         const int64_t offset = item->offset;
         mpiox_tree_free(item);
-        code = mpiox_tree_list(n, at, prefix, 0, 0, NULL, false, out);
+        code = mpiox_tree_list(items, 0, 0, NULL, false, out);
         return code == MPIOX_OK ? mpiox_tree_shift(*out, offset) : code;
     }
-    return mpiox_tree_list(n, at, prefix, 0, child->extent, item, false, out);
+    return mpiox_tree_list(items, 0, child->extent, item, false, out);
 }
 
 static int index_contiguous(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_typemap *child,
@@ -163,7 +163,7 @@ int mpiox_typemap_indexed(int64_t n, const int64_t *counts, const int64_t *displ
     if (n > 0) {
         memcpy(at, displacements, (size_t)n * sizeof(int64_t));
     }
-    code = list_items(n, at, prefix, child, &tree);
+    code = list_items(&(mpiox_list_items){n, at, prefix}, child, &tree);
     return finish(code, tree, &b, out);
 }
 

@@ -152,17 +152,19 @@ void mpiox_cursor_next_leaf(mpiox_cursor *cursor)
     descend(s, typemap, 0, typemap->tile_node, s->tile_address);
 }
 
-/* Cut a run out of `count` blocks at address, `stride` apart, the first entered at *inside. Returns the data bytes;
- * *blocks is the number of blocks that it finishes. */
-static inline int64_t cut_run(int64_t address, int64_t length, int64_t stride, int64_t count, int64_t max_bytes,
-                              int64_t *inside, int64_t *blocks, mpiox_run *run)
+/* Cut a run out of the blocks that are left, the first entered at *inside. Returns the data bytes; *blocks is the
+ * number of blocks that it finishes. */
+static inline int64_t cut_run(const mpiox_run *left, int64_t max_bytes, int64_t *inside, int64_t *blocks,
+                              mpiox_run *run)
 {
+    const int64_t length = left->length;
+    int64_t count = left->count;
     if (*inside > 0 || max_bytes < length) { /* part of one block */
-        const int64_t left = length - *inside;
-        const int64_t bytes = left < max_bytes ? left : max_bytes;
-        *run = (mpiox_run){mpiox_wrap_add(address, *inside), bytes, 0, 1};
-        *blocks = bytes == left;
-        *inside = bytes == left ? 0 : *inside + bytes;
+        const int64_t rest = length - *inside;
+        const int64_t bytes = rest < max_bytes ? rest : max_bytes;
+        *run = (mpiox_run){mpiox_wrap_add(left->offset, *inside), bytes, 0, 1};
+        *blocks = bytes == rest;
+        *inside = bytes == rest ? 0 : *inside + bytes;
         return bytes;
     }
     int64_t bytes;
@@ -170,7 +172,7 @@ static inline int64_t cut_run(int64_t address, int64_t length, int64_t stride, i
         count = max_bytes / length;
         bytes = count * length;
     }
-    *run = (mpiox_run){address, length, count > 1 ? stride : 0, count};
+    *run = (mpiox_run){left->offset, length, count > 1 ? left->stride : 0, count};
     *blocks = count;
     return bytes;
 }
@@ -184,8 +186,8 @@ static int64_t next_of_tiling(mpiox_cursor_state *s, const mpiox_typemap *typema
         s->inside = mpiox_wrap_add(s->inside, max_bytes);
         return bytes;
     }
-    bytes = cut_run(s->tile_address, typemap->tile_size, typemap->tile_extent, INT64_MAX, max_bytes, &s->inside,
-                    &blocks, run);
+    const mpiox_run tiles = {s->tile_address, typemap->tile_size, typemap->tile_extent, INT64_MAX};
+    bytes = cut_run(&tiles, max_bytes, &s->inside, &blocks, run);
     s->tile_address = mpiox_wrap_madd(s->tile_address, blocks, typemap->tile_extent);
     return bytes;
 }
@@ -207,11 +209,12 @@ int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *ru
         const int64_t *pool = mpiox_typemap_pool(typemap);
         const int64_t i = leaf->index;
         const int64_t length = mpiox_list_start(node, pool, i + 1) - mpiox_list_start(node, pool, i);
-        bytes = cut_run(mpiox_wrap_add(leaf->address, pool[node->pool + i]), length, 0, 1, max_bytes, &s->inside,
-                        &blocks, run);
+        const mpiox_run item = {mpiox_wrap_add(leaf->address, pool[node->pool + i]), length, 0, 1};
+        bytes = cut_run(&item, max_bytes, &s->inside, &blocks, run);
     } else {
-        bytes = cut_run(mpiox_wrap_madd(leaf->address, leaf->index, node->stride), node->length, node->stride,
-                        node->count - leaf->index, max_bytes, &s->inside, &blocks, run);
+        const mpiox_run rest = {mpiox_wrap_madd(leaf->address, leaf->index, node->stride), node->length, node->stride,
+                                node->count - leaf->index};
+        bytes = cut_run(&rest, max_bytes, &s->inside, &blocks, run);
     }
     leaf->index += blocks;
     cursor->position = mpiox_wrap_add(cursor->position, bytes);

@@ -134,15 +134,16 @@ static inline int64_t mpiox_saturating_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-typedef struct mpiox_piece_sink {
-    int64_t n;
-    int64_t *displacements;
-    int64_t *prefix;
-} mpiox_piece_sink;
+/* Items of a list, in stream order. */
+typedef struct mpiox_list_items {
+    int64_t n;              /* number of items */
+    int64_t *displacements; /* [n], bytes from the origin */
+    int64_t *prefix;        /* [n + 1]; item i has the bytes prefix[i] .. prefix[i + 1] of the stream; or NULL */
+} mpiox_list_items;
 
 mpiox_tree *mpiox_tree_new(int32_t kind); /* zeros but for the kind; NULL without memory */
 /* Append every piece of the tree, displaced by `base`; the arrays are large enough. */
-void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_piece_sink *sink);
+void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_list_items *sink);
 
 /* Constructors that normalise. They own their subtrees from now on (also if they fail), check every sum for overflow
  * and return 0 or a negative code; *out may become NULL ("no data"). */
@@ -150,11 +151,11 @@ int mpiox_tree_block(int64_t length, mpiox_tree **out);
 int mpiox_tree_loop(int64_t count, int64_t stride, mpiox_tree *child, mpiox_tree **out);
 /* members: n subtrees; the array itself is borrowed. */
 int mpiox_tree_struct(int64_t n, mpiox_tree **members, mpiox_tree **out);
-/* displacements[n]; item i has the bytes prefix[i] .. prefix[i + 1] of the stream, or `length` bytes if prefix is NULL.
- * With a child an item is (bytes / child size) tiles of the child, `stride` apart. The node owns the arrays, unless
- * `borrows`, which also promises that they are canonical: MPIOX_E_CORRUPT if they are not. */
-int mpiox_tree_list(int64_t n, int64_t *displacements, int64_t *prefix, int64_t length, int64_t stride,
-                    mpiox_tree *child, bool borrows, mpiox_tree **out);
+/* Each item has `length` bytes if items->prefix is NULL. With a child an item is (bytes / child size) tiles of the child,
+ * `stride` apart. The node owns the arrays of items, unless `borrows`, which also promises that they are canonical:
+ * MPIOX_E_CORRUPT if they are not. */
+int mpiox_tree_list(const mpiox_list_items *items, int64_t length, int64_t stride, mpiox_tree *child, bool borrows,
+                    mpiox_tree **out);
 /* Replace a subtree by the list of its pieces (depth 1). MPIOX_E_UNSUPPORTED: too many pieces; *tree is unchanged. */
 int mpiox_tree_flatten(mpiox_tree **tree);
 int mpiox_tree_shift(mpiox_tree *tree, int64_t displacement); /* NULL-safe; does not take over */

@@ -117,7 +117,7 @@ static int64_t listable_pieces(const member_set *set)
 
 static int list_members(member_set *set, int64_t pieces, mpiox_tree **out)
 {
-    mpiox_piece_sink sink = {0, malloc((size_t)pieces * sizeof(int64_t)),
+    mpiox_list_items sink = {0, malloc((size_t)pieces * sizeof(int64_t)),
                              malloc((size_t)(pieces + 1) * sizeof(int64_t))};
     if (sink.displacements == NULL || sink.prefix == NULL) {
         free(sink.displacements);
@@ -133,7 +133,7 @@ static int list_members(member_set *set, int64_t pieces, mpiox_tree **out)
         }
         mpiox_tree_list_pieces(set->members[i], set->members[i]->offset, &sink);
     }
-    return mpiox_tree_list(sink.n, sink.displacements, sink.prefix, 0, 0, NULL, false, out);
+    return mpiox_tree_list(&sink, 0, 0, NULL, false, out);
 }
 
 /* The step between members when all are equal and equally spaced. */

@@ -80,7 +80,7 @@ int mpiox_tree_shift(mpiox_tree *tree, int64_t displacement)
 
 /* ---- too deep: list the pieces ----------------------------------------------------------------------------------- */
 
-void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_piece_sink *sink)
+void mpiox_tree_list_pieces(const mpiox_tree *tree, int64_t base, mpiox_list_items *sink)
 {
     if (tree->kind == MPIOX_NODE_BLOCK) {
         sink->displacements[sink->n] = base;
@@ -114,7 +114,7 @@ int mpiox_tree_flatten(mpiox_tree **tree)
     if (old->pieces > MPIOX_TYPEMAP_MAX_FLATTEN) {
         return MPIOX_E_UNSUPPORTED;
     }
-    mpiox_piece_sink sink = {0, malloc((size_t)old->pieces * sizeof(int64_t)),
+    mpiox_list_items sink = {0, malloc((size_t)old->pieces * sizeof(int64_t)),
                              malloc((size_t)(old->pieces + 1) * sizeof(int64_t))};
     if (sink.displacements == NULL || sink.prefix == NULL) {
         free(sink.displacements);
@@ -125,7 +125,7 @@ int mpiox_tree_flatten(mpiox_tree **tree)
     mpiox_tree_list_pieces(old, offset, &sink);
     mpiox_tree_free(old);
     *tree = NULL;
-    return mpiox_tree_list(sink.n, sink.displacements, sink.prefix, 0, 0, NULL, false, tree);
+    return mpiox_tree_list(&sink, 0, 0, NULL, false, tree);
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------- */
@@ -478,24 +478,24 @@ static int normalise(mpiox_tree *list, mpiox_tree **out)
     return MPIOX_OK;
 }
 
-int mpiox_tree_list(int64_t n, int64_t *displacements, int64_t *prefix, int64_t length, int64_t stride,
-                    mpiox_tree *child, bool borrows, mpiox_tree **out)
+int mpiox_tree_list(const mpiox_list_items *items, int64_t length, int64_t stride, mpiox_tree *child, bool borrows,
+                    mpiox_tree **out)
 {
     *out = NULL;
     mpiox_tree *list = calloc(1, sizeof *list);
     if (list == NULL) {
         mpiox_tree_free(child);
         if (!borrows) {
-            free(displacements);
-            free(prefix);
+            free(items->displacements);
+            free(items->prefix);
         }
         return MPIOX_E_NOMEM;
     }
     list->kind = MPIOX_NODE_LIST;
-    list->count = n;
-    list->displacements = displacements;
-    list->prefix = prefix;
-    list->length = prefix == NULL ? length : 0;
+    list->count = items->n;
+    list->displacements = items->displacements;
+    list->prefix = items->prefix;
+    list->length = items->prefix == NULL ? length : 0;
     list->stride = child != NULL ? stride : 0;
     list->child = child;
     list->borrows = borrows;

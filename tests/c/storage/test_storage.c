@@ -37,7 +37,8 @@ static int open_faulty(const char *rules, mpiox_storage **out)
 static int transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
                     int64_t *done)
 {
-    return mpiox_storage_finish(storage, write, iov, iov_count, offset, 0, done, NULL);
+    const mpiox_storage_call call = {.iov = iov, .iov_count = iov_count, .fd = -1, .offset = offset};
+    return mpiox_storage_finish(storage, write, &call, 0, done, NULL);
 }
 
 /* Write and read back through `storage`, contiguous and in vectors, whatever short transfers the back end makes. */
