@@ -59,8 +59,9 @@ static __attribute__((noinline)) int access_again(const mpiox_route *route, cons
     if (outcome->error.code != MPIOX_E_IO || outcome->error.sys_errno != EFAULT || outcome->bytes > 0 ||
         !mpiox_device_has(request, mpiox_now(), &device))
         return outcome->error.code;
-    const int code = mpiox_device_access(request, &device, mpiox_file_device_window(route->file, request), access_part,
-                                         &as_is, &route->file->independent, &outcome->bytes, &outcome->error);
+    const mpiox_device_steps steps = {mpiox_file_device_window(route->file, request), access_part, &as_is};
+    const int code = mpiox_device_access(request, &device, &steps, &route->file->independent, &outcome->bytes,
+                                         &outcome->error);
     outcome->error.rank = route->file->topology->rank;
     return code;
 }

@@ -45,19 +45,19 @@ static void set_filled(mpiox_server *server, uint32_t frame, int64_t exist)
 
 /* ---- pages with dirty bytes -------------------------------------------------------------------------------------- */
 
-/* Read [from, to) of the page into `bytes`, zeros behind the end of the file. *exist is raised to the bytes of the page
- * that exist. */
-static int read_part(mpiox_server *server, mpiox_storage *storage, uint32_t frame, int64_t from, int64_t to,
-                     char *bytes, int64_t *exist, mpiox_error *error)
+/* Read a part of a page, zeros behind the end of the file. *end is raised to the offset behind its last byte that
+ * exists. */
+static int read_part(mpiox_server *server, mpiox_storage *storage, const mpiox_storage_piece *part, int64_t *end,
+                     mpiox_error *error)
 {
     int64_t done;
-    count_request(server, to - from);
-    const int code = mpiox_storage_read(storage, bytes, to - from, start_of(server, frame) + from, &done, error);
+    count_request(server, part->length);
+    const int code = mpiox_storage_read(storage, part->base, part->length, part->offset, &done, error);
     if (code != MPIOX_OK)
         return code;
-    memset(bytes + done, 0, (size_t)(to - from - done));
-    if (done > 0 && *exist < from + done)
-        *exist = from + done;
+    memset((char *)part->base + done, 0, (size_t)(part->length - done));
+    if (done > 0 && *end < part->offset + done)
+        *end = part->offset + done;
     return MPIOX_OK;
 }
 
@@ -78,7 +78,8 @@ static void merge(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_
 static int fill_between(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, uint32_t frame, mpiox_error *error)
 {
     const mpiox_cache *cache = &server->cache;
-    int64_t exist = 0, next;
+    const int64_t start = start_of(server, frame);
+    int64_t end = start, next;
     int code = MPIOX_OK;
     for (int64_t at = 0, run, length; at < cache->page_bytes && code == MPIOX_OK; at = next) {
         if (!mpiox_dirty_run(cache, frame, at, &run, &length)) {
@@ -89,16 +90,18 @@ static int fill_between(mpiox_server *server, mpiox_io *io, mpiox_storage *stora
         if (run == at)
             continue;
         if (run - at >= MPIOX_SCRATCH || run == cache->page_bytes) {
-            code = read_part(server, storage, frame, at, run, mpiox_cache_bytes_of(cache, frame) + at, &exist, error);
+            const mpiox_storage_piece in_place = {mpiox_cache_bytes_of(cache, frame) + at, run - at, start + at};
+            code = read_part(server, storage, &in_place, &end, error);
             continue;
         }
         next = at + MPIOX_SCRATCH < cache->page_bytes ? at + MPIOX_SCRATCH : cache->page_bytes;
-        code = read_part(server, storage, frame, at, next, io->scratch, &exist, error);
+        const mpiox_storage_piece aside = {io->scratch, next - at, start + at};
+        code = read_part(server, storage, &aside, &end, error);
         if (code == MPIOX_OK)
             merge(cache, frame, at, next, io->scratch);
     }
     if (code == MPIOX_OK)
-        set_filled(server, frame, exist);
+        set_filled(server, frame, end - start);
     return code;
 }
 

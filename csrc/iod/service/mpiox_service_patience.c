@@ -12,28 +12,35 @@ static mpiox_service_patience own;
 
 static const char runs_on[] = "and runs, but has not answered: its file system may hang or be slow";
 
+/* The delegate that a rank waits for. */
+typedef struct awaited {
+    int32_t delegate; /* its number in the job */
+    int64_t pid;      /* of its process */
+    const char *host; /* the node that it runs on; of its owner, while this is printed */
+} awaited;
+
 /* place: within the file, or "". */
-static void print(int32_t delegate, int64_t pid, const char *host, int32_t op, const char *path, const char *place,
-                  double seconds, const char *how)
+static void print(const awaited *of, int32_t op, const char *path, const char *place, double seconds, const char *how)
 {
     char file[MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
 
     snprintf(file, sizeof file, "%.*s", (int)sizeof file - 1, path);
     mpiox_print("mpiio_ext: rank %d has waited %.0f s for I/O delegate %d (process %" PRId64 " on %s): %s%s%s%s: it is "
                 "alive %s; `mpiio-ext delegates status` there shows it. The rank continues to wait\n",
-                own.rank, seconds, delegate, pid, host, mpiox_ring_op_name(op), path[0] != '\0' ? ": " : "",
+                own.rank, seconds, of->delegate, of->pid, of->host, mpiox_ring_op_name(op), path[0] != '\0' ? ": " : "",
                 mpiox_cache_shown_name(file, room, sizeof room), place, how);
 }
 
 static void report(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs)
 {
     const mpiox_cache_header *header = cache->header;
+    const awaited delegate = {header->delegate, header->pid, header->host};
     char place[64] = "";
 
     if (page >= 0)
         snprintf(place, sizeof place, ", offset %" PRId64 ", length %" PRId64, page * cache->page_bytes,
                  cache->page_bytes);
-    print(header->delegate, header->pid, header->host, op, path, place, seconds,
+    print(&delegate, op, path, place, seconds,
           runs ? runs_on : "but does not run: it may be stopped (SIGSTOP, a debugger), or its node overloaded");
 }
 
@@ -55,7 +62,7 @@ static void step_elsewhere(const mpiox_process *delegate, mpiox_cache_wait *wait
     if (own.seconds <= 0 || wait->seconds < own.seconds || wait->reported)
         return;
     wait->reported = true;
-    print(delegate->index, delegate->pid, delegate->host, op, wait->path, "", wait->seconds, runs_on);
+    print(&(awaited){delegate->index, delegate->pid, delegate->host}, op, wait->path, "", wait->seconds, runs_on);
 }
 
 void mpiox_service_patience_step(mpiox_service_wait *self, const mpiox_process *delegate, int32_t op, int32_t file,

@@ -57,22 +57,20 @@ bool mpiox_device_has(const mpiox_request *request, double now, mpiox_device *de
 
 typedef struct access { /* one access under way */
     const mpiox_request *request;
+    const mpiox_device_steps *steps;
     mpiox_staging *staging;
-    int64_t window;
-    mpiox_device_step *step;
-    void *context;
     mpiox_error *error;
 } access_t;
 
 static int64_t window_at(const access_t *a, int64_t at)
 {
     const int64_t left = a->request->length - at;
-    return left < a->window ? left : a->window;
+    return left < a->steps->window ? left : a->steps->window;
 }
 
 static char *buffer_at(const access_t *a, int64_t at)
 {
-    return a->staging->buffers[at / a->window % MPIOX_STAGING_BUFFERS];
+    return a->staging->buffers[at / a->steps->window % MPIOX_STAGING_BUFFERS];
 }
 
 /* Begin to copy the first `length` bytes of the window at `at`. */
@@ -94,7 +92,7 @@ static int step(const access_t *a, int64_t at, int64_t *done)
     part.memory = NULL;
     part.memory_position = 0;
     *done = 0;
-    return a->step(a->context, &part, done, a->error);
+    return a->steps->step(a->steps->context, &part, done, a->error);
 }
 
 static int write_all(const access_t *a, int64_t *done)
@@ -141,16 +139,15 @@ static int read_all(access_t *a, int64_t *done)
     return error->code;
 }
 
-int mpiox_device_access(const mpiox_request *request, const mpiox_device *device, int64_t window,
-                        mpiox_device_step *step, void *context, mpiox_independent_counters *counters, int64_t *done,
-                        mpiox_error *error)
+int mpiox_device_access(const mpiox_request *request, const mpiox_device *device, const mpiox_device_steps *steps,
+                        mpiox_independent_counters *counters, int64_t *done, mpiox_error *error)
 {
-    access_t a = {.request = request, .window = window, .step = step, .context = context, .error = error};
+    access_t a = {.request = request, .steps = steps, .error = error};
     *done = 0;
     mpiox_error_clear(error);
     if (request->length <= 0)
         return MPIOX_OK;
-    a.staging = mpiox_staging_take(device, window, error);
+    a.staging = mpiox_staging_take(device, steps->window, error);
     if (a.staging == NULL)
         return error->code;
     const int code = request->write ? write_all(&a, done) : read_all(&a, done);

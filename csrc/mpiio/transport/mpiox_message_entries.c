@@ -168,16 +168,25 @@ static inline void copy_piece(char *to, const char *from, int64_t length)
         memcpy(to, from, (size_t)length);
 }
 
-/* The pieces of an entry that lists them, between `data` and the extent whose bytes are at `buffer`. Returns the bytes
- * moved, -1 when a piece lies outside. Reads stop at `end`, a file offset. */
-static int64_t move_runs(const mpiox_messages *m, const mpiox_message_entry *entry, const char *bytes,
-                         mpiox_extent extent, char *buffer, unsigned char *map, char *data, int64_t end)
+/* An extent of the window, in the collective buffer. */
+typedef struct buffered {
+    mpiox_extent extent; /* of the file */
+    char *bytes;         /* of the extent, in the collective buffer */
+    unsigned char *map;  /* of the extent, one byte for each granule: 1 if it is written; NULL: a read has none */
+} buffered;
+
+/* The pieces of an entry that lists them as `list`, between `data` and the extent. Returns the bytes moved, -1 when a
+ * piece lies outside. Reads stop at `end`, a file offset. */
+static int64_t move_runs(const mpiox_messages *m, const mpiox_message_entry *entry, const char *list,
+                         const buffered *place, char *data, int64_t end)
 {
     const bool write = m->call->write;
+    const mpiox_extent extent = place->extent;
+    char *const buffer = place->bytes;
     int64_t moved = 0;
     mpiox_typemap_runs runs;
     mpiox_run run;
-    mpiox_typemap_runs_begin(&runs, bytes, entry->run_bytes, granule_in(m, extent), entry->position);
+    mpiox_typemap_runs_begin(&runs, list, entry->run_bytes, granule_in(m, extent), entry->position);
     while (moved < entry->length) {
         if (!mpiox_typemap_runs_next(&runs, &run) || run.offset < extent.offset ||
             runs.offset > extent.offset + extent.length || run.length > (entry->length - moved) / run.count)
@@ -191,7 +200,7 @@ static int64_t move_runs(const mpiox_messages *m, const mpiox_message_entry *ent
             else
                 copy_piece(data + moved, buffer + at, length);
             if (write)
-                mark(m, map, at, length);
+                mark(m, place->map, at, length);
             moved += length;
             if (length < run.length)
                 return moved;
@@ -209,8 +218,10 @@ bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry
     mpiox_extent extent;
     if (entry->rank == MPIOX_ENTRY_RUNS) {
         const int64_t at = find_extent(inbox, entry->position, entry->position + 1, &extent);
-        return at >= 0 && move_runs(m, entry, runs, extent, buffer + at, map + at / m->call->granule,
-                                    (char *)(uintptr_t)data, INT64_MAX) == entry->length;
+        if (at < 0)
+            return false;
+        const buffered place = {extent, buffer + at, map + at / m->call->granule};
+        return move_runs(m, entry, runs, &place, (char *)(uintptr_t)data, INT64_MAX) == entry->length;
     }
     int64_t displacement, last;
     const mpiox_typemap *view = view_of(m, entry, &displacement);
@@ -234,9 +245,11 @@ bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, cons
     mpiox_extent extent;
     if (entry->rank == MPIOX_ENTRY_RUNS) {
         const int64_t at = find_extent(inbox, entry->position, entry->position + 1, &extent);
-        if (at >= 0)
-            entry->length = move_runs(m, entry, runs, extent, buffer + at, NULL, data, eof);
-        return at >= 0 && entry->length >= 0;
+        if (at < 0)
+            return false;
+        const buffered place = {extent, buffer + at, NULL};
+        entry->length = move_runs(m, entry, runs, &place, data, eof);
+        return entry->length >= 0;
     }
     if (entry->rank == MPIOX_ENTRY_EXTENT) {
         const int64_t at = find_extent(inbox, entry->position, entry->position + entry->length, &extent);
