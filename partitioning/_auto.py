@@ -10,7 +10,7 @@ from typing import Any
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
-from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, _text, check_method
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _fields, _text, check_method
 
 #: Lock protocols: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), none.
 LOCKS = ("local", "server", "token", "none")
@@ -111,16 +111,16 @@ def _check_code(code: int, geometry: Geometry) -> None:
         raise ArgumentError(f"the library refuses to decide for {geometry}")
 
 
-def _choice(numbers: Any, texts: Any, reason: Any) -> Choice:
+def _choice(decision: Any, reason: Any) -> Choice:
     return Choice(
-        method=_text(texts[0]),
-        aggregators=numbers[0],
-        aggregators_used=numbers[1],
-        window_bytes=numbers[2],
-        alignment_bytes=numbers[3],
-        stripe_size_io=bool(numbers[4]),
+        method=_text(decision.method),
+        aggregators=decision.aggregators,
+        aggregators_used=decision.aggregators_use,
+        window_bytes=decision.window_bytes,
+        alignment_bytes=decision.alignment_bytes,
+        stripe_size_io=bool(decision.stripe_size_io),
         reason=_text(reason),
-        source=_text(texts[1]),
+        source=_text(decision.source),
     )
 
 
@@ -175,25 +175,27 @@ def choose(
         _check(name, number, 0, 2**31 - 1)
     for name, number in (("window_bytes", window_bytes), ("held_bytes", held_bytes)):
         _check(name, number, 0, MAX_OFFSET_BYTES)
-    numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
-    code = lib.mpiio_ext_partition_decide(
-        lock.encode(),
-        int(coherent),
-        int(stripe_known),
-        *_numbers(geometry),
-        nodes,
-        nics,
-        int(operation == "write"),
-        ffi.NULL if method == "auto" else method.encode(),
-        window_bytes,
-        aggregators,
-        _WISHES[stripe_size_io],
-        ffi.NULL if held is None else held.encode(),
-        held_bytes,
-        numbers,
-        texts,
-        reason,
-        _LINE_BYTES,
+    lock_name, method_name, held_name = (
+        ffi.NULL if name in (None, "auto") else ffi.new("char[]", name.encode()) for name in (lock, method, held)
+    )  # the struct does not keep its texts
+    facts = ffi.new(
+        "mpiio_ext_partition_facts *",
+        {
+            "geometry": _fields(geometry),
+            "lock": lock_name,
+            "coherent": int(coherent),
+            "stripe_known": int(stripe_known),
+            "write": int(operation == "write"),
+            "nodes": nodes,
+            "nics": nics,
+            "aggregators_asked": aggregators,
+            "window_asked": window_bytes,
+            "method": method_name,
+            "stripe_size_io": _WISHES[stripe_size_io],
+            "held": held_name,
+            "held_bytes": held_bytes,
+        },
     )
-    _check_code(code, geometry)
-    return _choice(numbers, texts, reason)
+    decision, reason = ffi.new("mpiio_ext_partition_decision *"), ffi.new("char[]", _LINE_BYTES)
+    _check_code(lib.mpiio_ext_partition_decide(facts, decision, reason, _LINE_BYTES), geometry)
+    return _choice(decision, reason)

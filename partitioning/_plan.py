@@ -165,15 +165,15 @@ def check_method(
         raise ArgumentError(f"unknown partition method {method!r}{where}: choose from {', '.join(names)}")
 
 
-def _numbers(geometry: Geometry) -> tuple[int, int, int, int, int]:
-    """Return the geometry's fields in the order of the C functions."""
-    return (
-        int(geometry.start_bytes),
-        int(geometry.end_bytes),
-        int(geometry.stripe_size_bytes),
-        int(geometry.servers),
-        int(geometry.aggregators),
-    )
+def _fields(geometry: Geometry) -> dict[str, int]:
+    """Return the fields of the C struct of a geometry."""
+    return {
+        "start": int(geometry.start_bytes),
+        "end": int(geometry.end_bytes),
+        "stripe_size": int(geometry.stripe_size_bytes),
+        "servers": int(geometry.servers),
+        "aggregators": int(geometry.aggregators),
+    }
 
 
 def plan(geometry: Geometry, method: str) -> Plan:
@@ -204,7 +204,7 @@ class Plan:
 
     def __init__(self, geometry: Geometry, method: str) -> None:
         out = ffi.new("mpiio_ext_plan **")
-        rc = lib.mpiio_ext_plan_create(method.encode(), *_numbers(geometry), out)
+        rc = lib.mpiio_ext_plan_create(method.encode(), ffi.new("mpiio_ext_geometry *", _fields(geometry)), out)
         if rc == _E_NOMEM:
             raise MpiioExtError(f"not enough memory for a plan of {geometry.aggregators} aggregators")
         if rc != 0:

@@ -10,12 +10,11 @@ import numpy as np
 
 from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
-from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, IntArray, Plan, _check, _numbers, check_method
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, IntArray, Plan, _check, _fields, check_method
 from mpiio_ext.partitioning.locks._outcome import COUNTERS, Outcome
 from mpiio_ext.partitioning.locks._systems import PROTOCOLS, FileSystem
 
 _E_NOMEM = -1
-_SIZES = 64
 #: How often a caller hears how far a simulation is, and the longest that a signal waits for its handler.
 _TICK_S = 0.1
 
@@ -115,20 +114,13 @@ def _run(
 ) -> dict[str, Any]:
     """Call the model; return the fields of `Outcome` that it sets."""
     counts = np.zeros((geometry.servers, len(COUNTERS)), np.int64)
-    sizes = np.zeros(_SIZES, np.int64)
-    totals = ffi.new("mpiio_ext_lock_model_totals *")
     watch = np.zeros(2, np.int64)
-    system = _system(file_system)
-    seen, rows, histogram = (ffi.cast("int64_t *", each.ctypes.data) for each in (watch, counts, sizes))
+    region, system = ffi.new("mpiio_ext_lock_model_geometry *", _fields(geometry)), _system(file_system)
+    seen, rows = (ffi.cast("int64_t *", each.ctypes.data) for each in (watch, counts))
+    outcome = ffi.new("mpiio_ext_lock_model_outcome *", {"counts": rows})
     how = ffi.new("mpiio_ext_lock_model_run *", {**run, "stop": seen, "done_bytes": seen + 1})
     rc = _stoppable(
-        lambda: int(
-            lib.mpiio_ext_lock_model_simulate(
-                method.encode(), *_numbers(geometry), system, how, rows, histogram, totals
-            )
-        ),
-        watch,
-        progress,
+        lambda: int(lib.mpiio_ext_lock_model_simulate(method.encode(), region, system, how, outcome)), watch, progress
     )
     if rc == _E_NOMEM:
         raise MpiioExtError(f"not enough memory for the locks of {geometry}")
@@ -136,14 +128,15 @@ def _run(
         raise ArgumentError(f"the lock model refuses {geometry} with {method!r} on {file_system}")
     columns = np.ascontiguousarray(counts.T)
     columns.flags.writeable = False
+    sizes = np.array(list(outcome.sizes), np.int64)
     sizes.flags.writeable = False
     return {
         **dict(zip(COUNTERS, columns, strict=True)),
         "request_sizes": sizes,
-        "aggregators_used": int(totals.aggregators_used),
-        "rounds": int(totals.rounds),
-        "steps": int(totals.steps),
-        "time_s": float(totals.time_s),
+        "aggregators_used": int(outcome.aggregators_used),
+        "rounds": int(outcome.rounds),
+        "steps": int(outcome.steps),
+        "time_s": float(outcome.time_s),
     }
 
 

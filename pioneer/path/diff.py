@@ -56,19 +56,19 @@ def compare(first: NDArray[np.int32], second: NDArray[np.int32], *, effort: int 
     second = np.ascontiguousarray(second, np.int32)
     symbols = 1 + max(int(first.max(initial=-1)), int(second.max(initial=-1)))
     common = np.zeros(first.size, np.uint8), np.zeros(second.size, np.uint8)
-    distance, minimal = ffi.new("int64_t *"), ffi.new("int *")
-    code = lib.mpiio_ext_diff(
-        ffi.from_buffer("int32_t[]", first),
-        first.size,
-        ffi.from_buffer("int32_t[]", second),
-        second.size,
-        symbols,
-        effort,
-        ffi.from_buffer("unsigned char[]", common[0]),
-        ffi.from_buffer("unsigned char[]", common[1]),
-        distance,
-        minimal,
+    a, b = (
+        ffi.new(
+            "mpiio_ext_diff_sequence *",
+            {
+                "elements": ffi.cast("int32_t *", elements.ctypes.data),
+                "count": elements.size,
+                "common": ffi.cast("unsigned char *", marks.ctypes.data),
+            },
+        )
+        for elements, marks in zip((first, second), common, strict=True)
     )
+    minimal = ffi.new("int *")
+    code = lib.mpiio_ext_diff(a, b, symbols, effort, minimal)
     if code == _E_NOMEM:
         raise MemoryError(f"comparing sequences of {first.size} and {second.size} operations")
     if code != 0:

@@ -284,13 +284,19 @@ def disjoint(
     bool
         True is a proof; False means only that none was found with bounded work.
     """
-    arguments: list[Any] = []
+    accessed: list[Any] = []
     for typemap, origin, part in zip((a, b), origins, ranges, strict=True):
         lo, hi = (0, _ENDLESS) if part is None else part
         if part is not None:
             typemap._check_range(lo, hi)
-        arguments += [typemap._handle, origin, lo, _ENDLESS if part is None else hi - lo]
-    return bool(lib.mpiio_ext_typemap_disjoint(*arguments))
+        fields = {
+            "typemap": typemap._handle,
+            "origin": origin,
+            "position": lo,
+            "length": _ENDLESS if part is None else hi - lo,
+        }
+        accessed.append(ffi.new("mpiio_ext_typemap_range *", fields))
+    return bool(lib.mpiio_ext_typemap_disjoint(*accessed))
 
 
 def _int64(values: Sequence[int]) -> Int64Array:

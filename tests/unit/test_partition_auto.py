@@ -194,34 +194,25 @@ def test_the_line_says_what_is_known_and_no_more() -> None:
 
 def test_the_line_fits_its_buffer() -> None:
     """Cut off with a zero at its end, whatever the room; the longest there is fits the statistics' 512 bytes."""
-    numbers, texts = ffi.new("int64_t[5]"), ffi.new("char const *[2]")
+    lock, held = ffi.new("char[]", b"token"), ffi.new("char[]", b"transpose")
+    facts = ffi.new(
+        "mpiio_ext_partition_facts *",
+        {
+            "geometry": {"end": 10**9 + 1, "stripe_size": 65537, "servers": 2**23, "aggregators": 2**23},
+            "lock": lock,
+            "stripe_known": 1,
+            "write": 1,
+            "window_asked": 65536,
+            "stripe_size_io": 1,
+            "held": held,
+            "held_bytes": 10**9,
+        },
+    )
+    decision = ffi.new("mpiio_ext_partition_decision *")
 
     def line(room: int) -> str:
         buffer = ffi.new("char[]", b"\xff" * 1024)
-        code = lib.mpiio_ext_partition_decide(
-            b"token",
-            0,
-            1,
-            0,
-            10**9 + 1,
-            65537,
-            2**23,
-            2**23,
-            0,
-            0,
-            1,
-            ffi.NULL,
-            65536,
-            0,
-            1,
-            b"transpose",
-            10**9,
-            numbers,
-            texts,
-            buffer,
-            room,
-        )
-        assert code == 0
+        assert lib.mpiio_ext_partition_decide(facts, decision, buffer, room) == 0
         assert bytes(ffi.buffer(buffer))[room:1024] == b"\xff" * (1024 - room)
         return str(ffi.string(buffer).decode())
 
@@ -593,16 +584,17 @@ def test_the_short_call_of_c_decides_alike() -> None:
     methods_seen = set()
     for geometry, lock, _, _ in itertools.islice(draw(SEED + 9), 400):
         reason = ffi.new("char const **")
-        method = lib.mpiio_ext_partition_choose(
-            lock.encode(),
-            0,
-            geometry.start_bytes,
-            geometry.end_bytes,
-            geometry.stripe_size_bytes,
-            geometry.servers,
-            geometry.aggregators,
-            reason,
+        region = ffi.new(
+            "mpiio_ext_geometry *",
+            {
+                "start": geometry.start_bytes,
+                "end": geometry.end_bytes,
+                "stripe_size": geometry.stripe_size_bytes,
+                "servers": geometry.servers,
+                "aggregators": geometry.aggregators,
+            },
         )
+        method = lib.mpiio_ext_partition_choose(lock.encode(), 0, region, reason)
         choice = choose(geometry, lock=lock)
         methods_seen.add(choice.method)
         assert ffi.string(method).decode() == choice.method, choice.reason

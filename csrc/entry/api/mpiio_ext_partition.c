@@ -1,5 +1,6 @@
 /*
- * mpiio_ext_partition.c - the planners for callers outside the library: plain numbers in, arrays of numbers out.
+ * mpiio_ext_partition.c - the planners for callers outside the library: plain structs in, structs and arrays of numbers
+ * out.
  *
  * A mpiio_ext_plan is a mpiox_plan under a public name; stripe sets and extents are structs of int64_t without padding,
  * so arrays of them are arrays of rows of four and two numbers.
@@ -39,14 +40,19 @@ const char *mpiio_ext_partition_description(int index)
     return method != NULL ? method->description : NULL;
 }
 
-const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
-                                       int32_t servers, int32_t aggregators, const char **reason)
+const char *mpiio_ext_partition_choose(const char *lock, int coherent, const mpiio_ext_geometry *geometry,
+                                       const char **reason)
 {
-    mpiox_auto_facts facts = {
-        .start = start, .end = end, .aggregators = aggregators, .write = true, .stripe_size_io = MPIOX_AUTO_OPEN};
+    mpiox_auto_facts facts = {.start = geometry->start,
+                              .end = geometry->end,
+                              .aggregators = geometry->aggregators,
+                              .write = true,
+                              .stripe_size_io = MPIOX_AUTO_OPEN};
     mpiox_auto_decision decision;
-    facts.layout = (mpiox_layout){
-        .stripe_size = stripe_size, .servers = servers, .stripe_known = true, .coherent = coherent != 0};
+    facts.layout = (mpiox_layout){.stripe_size = geometry->stripe_size,
+                                  .servers = geometry->servers,
+                                  .stripe_known = true,
+                                  .coherent = coherent != 0};
     if (mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK ||
         mpiox_auto_decide(&facts, &decision) != MPIOX_OK)
         return NULL;
@@ -55,42 +61,42 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
     return decision.method->name;
 }
 
-int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
-                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int32_t nics,
-                               int write, const char *method, int64_t window_bytes, int32_t aggregators_asked,
-                               int stripe_size_io, const char *held, int64_t held_bytes, int64_t *numbers,
-                               const char **texts, char *reason, int64_t reason_bytes)
+int mpiio_ext_partition_decide(const mpiio_ext_partition_facts *facts, mpiio_ext_partition_decision *decision,
+                               char *reason, int64_t reason_bytes)
 {
-    mpiox_auto_facts facts = {.start = start,
-                              .end = end,
-                              .write = write != 0,
-                              .aggregators = aggregators,
-                              .nodes = nodes,
-                              .nics = nics,
-                              .aggregators_asked = aggregators_asked,
-                              .window_asked = window_bytes,
-                              .method = mpiox_partition_find(method),
-                              .held = mpiox_partition_find(held),
-                              .held_bytes = held_bytes};
-    mpiox_auto_decision decision;
-    facts.layout = (mpiox_layout){
-        .stripe_size = stripe_size, .servers = servers, .stripe_known = stripe_known != 0, .coherent = coherent != 0};
-    if ((method != NULL && facts.method == NULL) || (held != NULL && facts.held == NULL) ||
-        stripe_size_io < MPIOX_AUTO_NO || stripe_size_io > MPIOX_AUTO_OPEN ||
-        mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK)
+    const mpiio_ext_geometry *geometry = &facts->geometry;
+    mpiox_auto_facts inside = {.start = geometry->start,
+                               .end = geometry->end,
+                               .write = facts->write != 0,
+                               .aggregators = geometry->aggregators,
+                               .nodes = facts->nodes,
+                               .nics = facts->nics,
+                               .aggregators_asked = facts->aggregators_asked,
+                               .window_asked = facts->window_asked,
+                               .method = mpiox_partition_find(facts->method),
+                               .held = mpiox_partition_find(facts->held),
+                               .held_bytes = facts->held_bytes};
+    mpiox_auto_decision decided;
+    inside.layout = (mpiox_layout){.stripe_size = geometry->stripe_size,
+                                   .servers = geometry->servers,
+                                   .stripe_known = facts->stripe_known != 0,
+                                   .coherent = facts->coherent != 0};
+    if ((facts->method != NULL && inside.method == NULL) || (facts->held != NULL && inside.held == NULL) ||
+        facts->stripe_size_io < MPIOX_AUTO_NO || facts->stripe_size_io > MPIOX_AUTO_OPEN ||
+        mpiox_layout_lock_find(facts->lock, &inside.layout.lock) != MPIOX_OK)
         return MPIOX_E_ARG;
-    facts.stripe_size_io = (mpiox_auto_wish)stripe_size_io;
-    const int code = mpiox_auto_decide(&facts, &decision);
+    inside.stripe_size_io = (mpiox_auto_wish)facts->stripe_size_io;
+    const int code = mpiox_auto_decide(&inside, &decided);
     if (code != MPIOX_OK)
         return code;
-    numbers[0] = decision.aggregators;
-    numbers[1] = decision.aggregators_use;
-    numbers[2] = decision.window_bytes;
-    numbers[3] = decision.alignment_bytes;
-    numbers[4] = decision.stripe_size_io;
-    texts[0] = decision.method->name;
-    texts[1] = decision.source;
-    mpiox_auto_explain(&decision, reason, reason_bytes);
+    *decision = (mpiio_ext_partition_decision){.method = decided.method->name,
+                                               .source = decided.source,
+                                               .aggregators = decided.aggregators,
+                                               .aggregators_use = decided.aggregators_use,
+                                               .window_bytes = decided.window_bytes,
+                                               .alignment_bytes = decided.alignment_bytes,
+                                               .stripe_size_io = decided.stripe_size_io};
+    mpiox_auto_explain(&decided, reason, reason_bytes);
     return MPIOX_OK;
 }
 
@@ -105,13 +111,15 @@ int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const ch
     return MPIOX_OK;
 }
 
-int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
-                          int32_t aggregators, mpiio_ext_plan **plan)
+int mpiio_ext_plan_create(const char *method, const mpiio_ext_geometry *geometry, mpiio_ext_plan **plan)
 {
-    mpiox_geometry geometry = {
-        .start = start, .end = end, .stripe_size = stripe_size, .servers = servers, .aggregators = aggregators};
+    const mpiox_geometry region = {.start = geometry->start,
+                                   .end = geometry->end,
+                                   .stripe_size = geometry->stripe_size,
+                                   .servers = geometry->servers,
+                                   .aggregators = geometry->aggregators};
     mpiox_plan *created;
-    int rc = mpiox_plan_create(mpiox_partition_find(method), &geometry, &created);
+    int rc = mpiox_plan_create(mpiox_partition_find(method), &region, &created);
     *plan = (mpiio_ext_plan *)created;
     return rc;
 }

@@ -110,10 +110,9 @@ void mpiio_ext_typemap_mark(const mpiio_ext_typemap *typemap, int64_t lo, int64_
     mpiox_copy_mark(map, map_start, granule, &covered, hi - lo);
 }
 
-int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int64_t position_a, int64_t length_a,
-                               const mpiio_ext_typemap *b, int64_t origin_b, int64_t position_b, int64_t length_b)
+int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap_range *a, const mpiio_ext_typemap_range *b)
 {
-    const mpiox_range range_a = {inner(a), origin_a, position_a, length_a};
-    const mpiox_range range_b = {inner(b), origin_b, position_b, length_b};
-    return mpiox_typemap_disjoint_ranges(&range_a, &range_b);
+    const mpiox_range first = {inner(a->typemap), a->origin, a->position, a->length};
+    const mpiox_range second = {inner(b->typemap), b->origin, b->position, b->length};
+    return mpiox_typemap_disjoint_ranges(&first, &second);
 }

@@ -35,6 +35,14 @@ const char *mpiio_ext_error_name(int code);
  * Pure: no MPI, no I/O. */
 typedef struct mpiio_ext_plan mpiio_ext_plan;
 
+/* A region of a file, and between whom it is divided. Limits: docs/explanation/file-domains.md. */
+typedef struct mpiio_ext_geometry {
+    int64_t start, end;  /* half-open access region, bytes */
+    int64_t stripe_size; /* bytes, 1 or more */
+    int32_t servers;     /* number of I/O servers that the file's stripes lie on in turn, 1 or more */
+    int32_t aggregators; /* number of I/O aggregators, 1 or more */
+} mpiio_ext_geometry;
+
 /* Number of methods; name and one-line description of method `index`, or NULL when there is none. */
 int mpiio_ext_partition_count(void);
 const char *mpiio_ext_partition_name(int index);
@@ -42,32 +50,54 @@ const char *mpiio_ext_partition_description(int index);
 /* The method that "auto" takes for a lock protocol ("local", "server", "token", "none") and a geometry; coherent: 1
  * when one page cache serves every process. *reason gets a sentence (reason may be NULL). NULL when the protocol is
  * unknown or the geometry bad. */
-const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
-                                       int32_t servers, int32_t aggregators, const char **reason);
+const char *mpiio_ext_partition_choose(const char *lock, int coherent, const mpiio_ext_geometry *geometry,
+                                       const char **reason);
 
-/* All decisions of "auto", for a coming access to [start, end) (start == end: none yet). aggregators: their largest
- * number; nodes: that they may lie on, 0: all of them are aggregators; nics: network cards of each of these, 0: not
- * known. write: 1 or 0. Requests of hints: method (NULL: open), window_bytes and aggregators_asked (0: open),
- * stripe_size_io (0: no, 1: yes, 2: open). The state left by the file's earlier collectives: held, their method (NULL:
- * there were none), and held_bytes of the region that were written under it. The decision: numbers[0] aggregators, [1]
- * of them after the method's own adjustment, [2] bytes of a window, [3] bytes of alignment, [4] 1: no request larger
- * than a stripe; texts[0] the method, texts[1] the source of its rule; reason, with room for reason_bytes, one line
- * that explains. 0 or MPIOX_E_ARG (-2). */
-int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
-                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int32_t nics,
-                               int write, const char *method, int64_t window_bytes, int32_t aggregators_asked,
-                               int stripe_size_io, const char *held, int64_t held_bytes, int64_t *numbers,
-                               const char **texts, char *reason, int64_t reason_bytes);
+/* What "auto" decides from. The caller owns the texts. */
+typedef struct mpiio_ext_partition_facts {
+    mpiio_ext_geometry geometry; /* start == end: no access yet, a file is being opened; aggregators: at most so many */
+    /* the file system */
+    const char *lock;     /* who grants locks: "local", "server", "token" or "none" */
+    int32_t coherent;     /* 1: one page cache serves every process; else 0 */
+    int32_t stripe_known; /* 0: geometry.stripe_size is only a guess; else 1 */
+    /* the job */
+    int32_t write; /* 1: the access writes; 0: it reads */
+    int32_t nodes; /* number of nodes that the aggregators may lie on; 0: geometry.aggregators is settled */
+    int32_t nics;  /* number of cards of the fast network that each node has; 0: not known */
+    /* requests of hints */
+    int32_t aggregators_asked; /* cb_nodes; 0: open */
+    int64_t window_asked;      /* cb_buffer_size, bytes; 0: open */
+    const char *method;        /* mpiox_partition, the name of a method; NULL: open */
+    int32_t stripe_size_io;    /* mpiox_stripe_size_io; 0: no, 1: yes, 2: open */
+    /* the state that the file's earlier collectives left */
+    const char *held;   /* name of their method; NULL: there were none */
+    int64_t held_bytes; /* bytes of the region that were written under it */
+} mpiio_ext_partition_facts;
+
+/* What "auto" has decided. The texts are static. */
+typedef struct mpiio_ext_partition_decision {
+    const char *method;      /* name of the file-domain method */
+    const char *source;      /* where the rule that chose the method comes from */
+    int32_t aggregators;     /* number of aggregators */
+    int32_t aggregators_use; /* number of them that have file domains after the method's own adjustment */
+    int64_t window_bytes;    /* size of a collective buffer */
+    int64_t alignment_bytes; /* no file domain begins inside such a unit of the file: the stripe size, or 1 */
+    int32_t stripe_size_io;  /* 1: no request is larger than a stripe or crosses a stripe's end; else 0 */
+} mpiio_ext_partition_decision;
+
+/* All decisions of "auto". reason gets one line that explains them, cut off at reason_bytes (1 or more). 0;
+ * MPIOX_E_ARG (-2): a name is unknown, or a number out of range; MPIOX_E_NOMEM (-1). */
+int mpiio_ext_partition_decide(const mpiio_ext_partition_facts *facts, mpiio_ext_partition_decision *decision,
+                               char *reason, int64_t reason_bytes);
 /* The rules of "auto", in the order in which they are tried: their number; then for rule `index` its topic
  * ("aggregators", "window", "method", "again", ...), condition, choice, reason, and source. The first three are written
  * to text, one a line. 0 or MPIOX_E_ARG (-2). */
 int mpiio_ext_partition_rule_count(void);
 int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source);
 
-/* Plan the half-open byte region [start, end). MPIOX_E_ARG (-2) for an unknown method or a bad geometry: see the limits
- * in docs/explanation/file-domains.md. Free with mpiio_ext_plan_free() (NULL-safe). */
-int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
-                          int32_t aggregators, mpiio_ext_plan **plan);
+/* Plan a region. MPIOX_E_ARG (-2) for an unknown method or a bad geometry. Free with mpiio_ext_plan_free()
+ * (NULL-safe). */
+int mpiio_ext_plan_create(const char *method, const mpiio_ext_geometry *geometry, mpiio_ext_plan **plan);
 void mpiio_ext_plan_free(mpiio_ext_plan *plan);
 /* Aggregators after the method's adjustment; domains of the others are empty. */
 int32_t mpiio_ext_plan_aggregators_used(const mpiio_ext_plan *plan);
@@ -295,10 +325,15 @@ int64_t mpiio_ext_typemap_blob_bytes(const mpiio_ext_typemap *typemap);
 int mpiio_ext_typemap_to_blob(const mpiio_ext_typemap *typemap, void *blob, int64_t blob_bytes);
 /* 1: equal by structure. */
 int mpiio_ext_typemap_equal(const mpiio_ext_typemap *a, const mpiio_ext_typemap *b);
-/* 1: proven that the stream bytes [position, position + length) of the two, displaced by their origins, share no byte;
- * length INT64_MAX: endless. 0: not proven. Both monotonic. */
-int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int64_t position_a, int64_t length_a,
-                               const mpiio_ext_typemap *b, int64_t origin_b, int64_t position_b, int64_t length_b);
+/* Bytes of a stream. */
+typedef struct mpiio_ext_typemap_range {
+    const mpiio_ext_typemap *typemap; /* the caller's, monotonic */
+    int64_t origin;                   /* bytes by which the typemap is displaced */
+    int64_t position;                 /* of the first byte in the stream */
+    int64_t length;                   /* bytes; INT64_MAX: endless */
+} mpiio_ext_typemap_range;
+/* 1: proven that the two share no byte. 0: not proven. */
+int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap_range *a, const mpiio_ext_typemap_range *b);
 
 /* ---- request scheduling of the delegates ---- */
 

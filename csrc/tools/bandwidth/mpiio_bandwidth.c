@@ -332,43 +332,6 @@ static times access_raw(const options *o, const pattern *p, unsigned char *buffe
     return (times){.data = seconds};
 }
 
-/* One access of `count` chunks at `offset` of the view, whose elementary type is a byte. */
-static void transfer(const options *o, MPI_File file, MPI_Offset offset, void *buffer, int count, MPI_Datatype chunk,
-                     bool write, MPI_Status *status)
-{
-    const char *name = access_names[o->access];
-    MPI_Request request;
-    if (o->access == COLLECTIVE) {
-        check(write ? MPI_File_write_at_all(file, offset, buffer, count, chunk, status)
-                    : MPI_File_read_at_all(file, offset, buffer, count, chunk, status),
-              name);
-        return;
-    }
-    if (o->access == INDEPENDENT) {
-        check(write ? MPI_File_write_at(file, offset, buffer, count, chunk, status)
-                    : MPI_File_read_at(file, offset, buffer, count, chunk, status),
-              name);
-        return;
-    }
-    check(MPI_File_seek(file, offset, MPI_SEEK_SET), "MPI_File_seek");
-    if (o->access == SPLIT) {
-        check(write ? MPI_File_write_all_begin(file, buffer, count, chunk)
-                    : MPI_File_read_all_begin(file, buffer, count, chunk),
-              name);
-        check(write ? MPI_File_write_all_end(file, buffer, status) : MPI_File_read_all_end(file, buffer, status), name);
-        return;
-    }
-    if (o->access == NONBLOCKING)
-        check(write ? MPI_File_iwrite(file, buffer, count, chunk, &request)
-                    : MPI_File_iread(file, buffer, count, chunk, &request),
-              name);
-    else
-        check(write ? MPI_File_iwrite_all(file, buffer, count, chunk, &request)
-                    : MPI_File_iread_all(file, buffer, count, chunk, &request),
-              name);
-    check(MPI_Wait(&request, status), name);
-}
-
 /* The calls that move one rank's data. */
 typedef struct calls {
     const options *o;
@@ -378,6 +341,45 @@ typedef struct calls {
     unsigned char *buffer;
     bool write;
 } calls;
+
+/* One access of `count` chunks at `offset` of the view, whose elementary type is a byte. */
+static void transfer(const calls *c, MPI_Offset offset, void *buffer, int count, MPI_Datatype chunk, MPI_Status *status)
+{
+    const int access = c->o->access;
+    const char *name = access_names[access];
+    const MPI_File file = c->file;
+    const bool write = c->write;
+    MPI_Request request;
+    if (access == COLLECTIVE) {
+        check(write ? MPI_File_write_at_all(file, offset, buffer, count, chunk, status)
+                    : MPI_File_read_at_all(file, offset, buffer, count, chunk, status),
+              name);
+        return;
+    }
+    if (access == INDEPENDENT) {
+        check(write ? MPI_File_write_at(file, offset, buffer, count, chunk, status)
+                    : MPI_File_read_at(file, offset, buffer, count, chunk, status),
+              name);
+        return;
+    }
+    check(MPI_File_seek(file, offset, MPI_SEEK_SET), "MPI_File_seek");
+    if (access == SPLIT) {
+        check(write ? MPI_File_write_all_begin(file, buffer, count, chunk)
+                    : MPI_File_read_all_begin(file, buffer, count, chunk),
+              name);
+        check(write ? MPI_File_write_all_end(file, buffer, status) : MPI_File_read_all_end(file, buffer, status), name);
+        return;
+    }
+    if (access == NONBLOCKING)
+        check(write ? MPI_File_iwrite(file, buffer, count, chunk, &request)
+                    : MPI_File_iread(file, buffer, count, chunk, &request),
+              name);
+    else
+        check(write ? MPI_File_iwrite_all(file, buffer, count, chunk, &request)
+                    : MPI_File_iread_all(file, buffer, count, chunk, &request),
+              name);
+    check(MPI_Wait(&request, status), name);
+}
 
 /* One call, in elements of up to 8 bytes, so that a large one fits an int. */
 static void call(const calls *c, int64_t position, int64_t length)
@@ -391,9 +393,9 @@ static void call(const calls *c, int64_t position, int64_t length)
     MPI_Type_contiguous(unit, MPI_BYTE, &chunk);
     MPI_Type_commit(&chunk);
     if (c->p->memory != MPI_DATATYPE_NULL)
-        transfer(c->o, c->file, c->base + position, c->buffer + position, 1, c->p->memory, c->write, &status);
+        transfer(c, c->base + position, c->buffer + position, 1, c->p->memory, &status);
     else
-        transfer(c->o, c->file, c->base + position, c->buffer + position, (int)wanted, chunk, c->write, &status);
+        transfer(c, c->base + position, c->buffer + position, (int)wanted, chunk, &status);
     MPI_Get_count(&status, chunk, &count);
     if (count != wanted)
         fail("the status counts fewer bytes than were requested");
@@ -417,7 +419,7 @@ static void call_piece(void *context, int64_t offset, int64_t position, int64_t 
     const int64_t place = c->p->filetype == MPI_DATATYPE_NULL ? offset : c->base + position; /* in the view */
     for (int64_t at = 0; at < length; at += c->o->block) {
         const int part = (int)(length - at < c->o->block ? length - at : c->o->block);
-        transfer(c->o, c->file, place + at, c->buffer + position + at, part, MPI_BYTE, c->write, &status);
+        transfer(c, place + at, c->buffer + position + at, part, MPI_BYTE, &status);
         MPI_Get_count(&status, MPI_BYTE, &count);
         if (count != part)
             fail("the status counts fewer bytes than were requested");

@@ -58,14 +58,22 @@ static int64_t cells_of(const climate *c, const climate_flush *flush)
     return flush->bytes / cell > flush->size ? flush->bytes / cell : flush->size;
 }
 
-/* The rank's runs of a grid of `cells` cells: the same for all variables and levels on it. Returns their number. */
-static int64_t deal(const climate *c, const climate_flush *flush, int64_t cells, int64_t *starts, int64_t *lengths)
+/* Cells of a grid that belong to one rank, the same for all variables and levels on it. */
+typedef struct cell_runs {
+    int64_t cells;    /* number of cells of the whole grid */
+    int64_t n;        /* number of the rank's runs */
+    int64_t *starts;  /* first cell of each run, ascending; the caller's, with room for `cells` of them */
+    int64_t *lengths; /* number of cells of each run; the caller's, too */
+} cell_runs;
+
+/* Fill in the rank's runs of the grid. */
+static void deal(const climate *c, const climate_flush *flush, cell_runs *runs)
 {
-    int64_t n = 0;
-    for (int64_t at = 0, run = 0; at < cells; run++) {
-        const uint64_t dice = bandwidth_mix((uint64_t)(run + 1) * 977 + (uint64_t)cells);
+    int64_t n = 0, *starts = runs->starts, *lengths = runs->lengths;
+    for (int64_t at = 0, run = 0; at < runs->cells; run++) {
+        const uint64_t dice = bandwidth_mix((uint64_t)(run + 1) * 977 + (uint64_t)runs->cells);
         int64_t length = 1 + (int64_t)(dice % (uint64_t)c->longest);
-        length = length < cells - at ? length : cells - at;
+        length = length < runs->cells - at ? length : runs->cells - at;
         if ((int)((dice >> 20) % (uint64_t)flush->size) == flush->rank) {
             if (n && starts[n - 1] + lengths[n - 1] == at) {
                 lengths[n - 1] += length;
@@ -76,7 +84,7 @@ static int64_t deal(const climate *c, const climate_flush *flush, int64_t cells,
         }
         at += length;
     }
-    return n;
+    runs->n = n;
 }
 
 typedef struct place {
@@ -84,17 +92,17 @@ typedef struct place {
     int64_t position; /* in memory, were it in order */
 } place;
 
-static void visit_kind(const climate_flush *flush, const variables *v, int64_t grid, int64_t runs,
-                       const int64_t *starts, const int64_t *lengths, place *p,
+static void visit_kind(const climate_flush *flush, const variables *v, const cell_runs *runs, place *p,
                        void (*visit)(void *, int64_t, int64_t, int64_t), void *context)
 {
+    const int64_t *starts = runs->starts, *lengths = runs->lengths;
     int64_t part = 0;
-    for (int64_t i = 0; i < runs; i++)
+    for (int64_t i = 0; i < runs->n; i++)
         part += v->levels * lengths[i] * v->bytes;
     for (int64_t number = 0; number < v->number; number++) {
         int64_t at = flush->apart ? flush->room - p->position - part : p->position;
-        for (int64_t level = 0; level < v->levels; level++, p->base += grid * v->bytes)
-            for (int64_t i = 0; i < runs; at += lengths[i++] * v->bytes)
+        for (int64_t level = 0; level < v->levels; level++, p->base += runs->cells * v->bytes)
+            for (int64_t i = 0; i < runs->n; at += lengths[i++] * v->bytes)
                 visit(context, p->base + starts[i] * v->bytes, at, lengths[i] * v->bytes);
         p->position += part + flush->apart;
     }
@@ -105,16 +113,17 @@ bool climate_each(const climate_flush *flush, void (*visit)(void *, int64_t, int
     enum { MOST_CELLS = 3 }; /* the largest factor */
     const climate *c = find(flush->pattern);
     const int64_t cells = cells_of(c, flush);
-    int64_t *runs = malloc(sizeof *runs * (size_t)(2 * MOST_CELLS * cells));
+    int64_t *memory = malloc(sizeof *memory * (size_t)(2 * MOST_CELLS * cells));
     place p = {0, 0};
-    if (!runs)
+    if (!memory)
         return false;
+    cell_runs runs = {.starts = memory, .lengths = memory + MOST_CELLS * cells};
     for (int k = 0; k < c->kinds; k++) {
-        const int64_t grid = cells * c->kind[k].factor;
-        int64_t *lengths = runs + MOST_CELLS * cells;
-        visit_kind(flush, &c->kind[k], grid, deal(c, flush, grid, runs, lengths), runs, lengths, &p, visit, context);
+        runs.cells = cells * c->kind[k].factor;
+        deal(c, flush, &runs);
+        visit_kind(flush, &c->kind[k], &runs, &p, visit, context);
     }
-    free(runs);
+    free(memory);
     return true;
 }
 

@@ -1,18 +1,24 @@
 /*
  * mpiio_ext_lock_model.c - the lock model for Python: named plain structs in, rows of numbers out.
  */
+#include <string.h>
+
 #include "mpiio_ext_tools.h"
 #include "mpiox_lock_model.h"
 
 _Static_assert(sizeof(mpiox_lock_model_counts) == 12 * sizeof(int64_t), "a row of numbers");
+_Static_assert(sizeof((mpiox_lock_model_outcome *)0)->sizes == sizeof((mpiio_ext_lock_model_outcome *)0)->sizes,
+               "as many sizes");
 
-int mpiio_ext_lock_model_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
-                                  int32_t aggregators, const mpiio_ext_lock_model_system *system,
-                                  const mpiio_ext_lock_model_run *run, int64_t *counts, int64_t *sizes,
-                                  mpiio_ext_lock_model_totals *totals)
+int mpiio_ext_lock_model_simulate(const char *method, const mpiio_ext_lock_model_geometry *geometry,
+                                  const mpiio_ext_lock_model_system *system, const mpiio_ext_lock_model_run *run,
+                                  mpiio_ext_lock_model_outcome *outcome)
 {
-    const mpiox_geometry geometry = {
-        .start = start, .end = end, .stripe_size = stripe_size, .servers = servers, .aggregators = aggregators};
+    const mpiox_geometry region = {.start = geometry->start,
+                                   .end = geometry->end,
+                                   .stripe_size = geometry->stripe_size,
+                                   .servers = geometry->servers,
+                                   .aggregators = geometry->aggregators};
     const mpiox_lock_model_system file_system = {.protocol = system->protocol,
                                                  .granularity = system->granularity_bytes,
                                                  .growth_bytes = system->growth_bytes,
@@ -37,13 +43,12 @@ int mpiio_ext_lock_model_simulate(const char *method, int64_t start, int64_t end
                                       .seed = run->seed,
                                       .stop = run->stop,
                                       .done_bytes = run->done_bytes};
-    mpiox_lock_model_outcome outcome = {.servers = (mpiox_lock_model_counts *)counts};
-    int rc = mpiox_lock_model_simulate(mpiox_partition_find(method), &geometry, &file_system, &how, &outcome);
-    for (int i = 0; i < MPIOX_LOCK_MODEL_SIZES; i++)
-        sizes[i] = outcome.sizes[i];
-    totals->time_s = outcome.time;
-    totals->rounds = outcome.rounds;
-    totals->steps = outcome.steps;
-    totals->aggregators_used = outcome.aggregators_used;
+    mpiox_lock_model_outcome counted = {.servers = (mpiox_lock_model_counts *)outcome->counts};
+    int rc = mpiox_lock_model_simulate(mpiox_partition_find(method), &region, &file_system, &how, &counted);
+    memcpy(outcome->sizes, counted.sizes, sizeof outcome->sizes);
+    outcome->time_s = counted.time;
+    outcome->rounds = counted.rounds;
+    outcome->steps = counted.steps;
+    outcome->aggregators_used = counted.aggregators_used;
     return rc;
 }

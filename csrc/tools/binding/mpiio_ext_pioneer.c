@@ -3,10 +3,12 @@
 #include "mpiox_diff.h"
 #include "mpiox_handle_resolution.h"
 
-int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
-                   unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal)
+int mpiio_ext_diff(const mpiio_ext_diff_sequence *a, const mpiio_ext_diff_sequence *b, int32_t symbols, int32_t effort,
+                   int *minimal)
 {
-    return mpiox_diff(a, n, b, m, symbols, effort, common_a, common_b, distance, minimal);
+    const mpiox_diff_sequence first = {.elements = a->elements, .count = a->count, .common = a->common};
+    const mpiox_diff_sequence second = {.elements = b->elements, .count = b->count, .common = b->common};
+    return mpiox_diff(&first, &second, symbols, effort, minimal);
 }
 
 static mpiox_handle_resolver *inner(mpiio_ext_handle_resolver *sanitizer)

@@ -23,12 +23,18 @@ void mpiio_ext_fence(void);
 
 /* ---- pioneer ---- */
 
-/* Which elements of two sequences of numbers 0 .. symbols - 1 correspond, with as few differences as can be found.
- * common_a[i], common_b[j] (n and m bytes): 1 where an element has a counterpart; the k-th 1 of one corresponds to the
- * k-th 1 of the other. effort: differences after which a middle is guessed; 0: never. *distance: number of zeros;
- * *minimal: 1 if no smaller one exists. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Pure; mpiox_diff.h. */
-int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
-                   unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal);
+/* One of two sequences that are compared; the caller owns the arrays. */
+typedef struct mpiio_ext_diff_sequence {
+    const int32_t *elements; /* numbers 0 .. symbols - 1 */
+    int64_t count;           /* number of elements */
+    unsigned char *common;   /* out, `count` bytes: 1 if the element has a counterpart, else 0 */
+} mpiio_ext_diff_sequence;
+
+/* Which elements of two sequences correspond, with as few differences as can be found: the k-th 1 of a->common
+ * corresponds to the k-th 1 of b->common. effort: differences after which a middle is guessed; 0: never. *minimal: 1 if
+ * there are no fewer differences. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Pure; mpiox_diff.h. */
+int mpiio_ext_diff(const mpiio_ext_diff_sequence *a, const mpiio_ext_diff_sequence *b, int32_t symbols, int32_t effort,
+                   int *minimal);
 
 /* One pass over the operations of one rank: names for handles, offsets for file pointers, marks for what MPI-IO has
  * made itself. See csrc/tools/pioneer/mpiox_handle_resolution.h, which has the meaning of every column; all have
@@ -198,21 +204,33 @@ typedef struct mpiio_ext_lock_model_run {
     int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
 } mpiio_ext_lock_model_run;
 
-typedef struct mpiio_ext_lock_model_totals {
-    double time_s;
-    int64_t rounds, steps;
-    int32_t aggregators_used;
-} mpiio_ext_lock_model_totals;
+/* The region of the first collective, and between whom it is divided; limits: docs/explanation/file-domains.md. */
+typedef struct mpiio_ext_lock_model_geometry {
+    int64_t start, end;  /* half-open access region, bytes */
+    int64_t stripe_size; /* bytes, 1 or more */
+    int32_t servers;     /* number of I/O servers that the file's stripes lie on in turn, 1 or more */
+    int32_t aggregators; /* number of I/O aggregators, 1 or more */
+} mpiio_ext_lock_model_geometry;
 
-/* Run the model. counts: one row for each server of twelve numbers: lock requests, grants, matches, conflicts,
- * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators, bytes of the smallest
- * and of the largest data request (0: none). sizes: 64 numbers, file-system requests of [2^i, 2^(i+1)) bytes.
- * MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1); MPIOX_E_STOPPED (-8): run->stop was set, the numbers
- * are of no use. Not collective; may take seconds to years: about 0.2 us for each stripe of each collective. */
-int mpiio_ext_lock_model_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
-                                  int32_t aggregators, const mpiio_ext_lock_model_system *system,
-                                  const mpiio_ext_lock_model_run *run, int64_t *counts, int64_t *sizes,
-                                  mpiio_ext_lock_model_totals *totals);
+/* What the model has counted. */
+typedef struct mpiio_ext_lock_model_outcome {
+    /* The caller's array, one row for each server of twelve numbers: lock requests, grants, matches, conflicts,
+     * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators, bytes of the
+     * smallest and of the largest data request (0: none). */
+    int64_t *counts;
+    int64_t sizes[64]; /* number of file-system requests of [2^i, 2^(i+1)) bytes */
+    double time_s;     /* when the last aggregator has finished */
+    int64_t rounds;    /* number of rounds of all collectives; in each an aggregator handles one window at most */
+    int64_t steps;     /* number of steps of all rounds; in each an aggregator has one request at most */
+    int32_t aggregators_used; /* number of aggregators after the method's own adjustment */
+} mpiio_ext_lock_model_outcome;
+
+/* Run the model. method: name of a file-domain method. MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1);
+ * MPIOX_E_STOPPED (-8): run->stop was set, the numbers are of no use. Not collective; may take seconds to years: about
+ * 0.2 us for each stripe of each collective. */
+int mpiio_ext_lock_model_simulate(const char *method, const mpiio_ext_lock_model_geometry *geometry,
+                                  const mpiio_ext_lock_model_system *system, const mpiio_ext_lock_model_run *run,
+                                  mpiio_ext_lock_model_outcome *outcome);
 
 /* cffi: end */
 

@@ -30,27 +30,29 @@ typedef struct box { /* elements [a0, a1) and [b0, b1) */
 
 /* ---- what cannot correspond -------------------------------------------------------------------------------------- */
 
-static bool mark_present(const int32_t *elements, int64_t count, int32_t symbols, uint8_t *present, uint8_t bit)
+static bool mark_present(const mpiox_diff_sequence *whole, int32_t symbols, uint8_t *present, uint8_t bit)
 {
-    for (int64_t i = 0; i < count; i++) {
-        if (elements[i] < 0 || elements[i] >= symbols)
+    for (int64_t i = 0; i < whole->count; i++) {
+        const int32_t element = whole->elements[i];
+        if (element < 0 || element >= symbols)
             return false;
-        present[elements[i]] |= bit;
+        present[element] |= bit;
     }
     return true;
 }
 
-static bool reduce(side *s, const int32_t *elements, int64_t count, const uint8_t *present)
+static bool reduce(side *s, const mpiox_diff_sequence *whole, const uint8_t *present)
 {
-    const size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof(int32_t);
+    const size_t bytes = (size_t)(whole->count > 0 ? whole->count : 1) * sizeof(int32_t);
+    s->common = whole->common;
     s->elements = malloc(bytes);
     s->places = malloc(bytes);
     if (s->elements == NULL || s->places == NULL)
         return false;
-    for (int64_t i = 0; i < count; i++) {
-        if (present[elements[i]] != 3)
+    for (int64_t i = 0; i < whole->count; i++) {
+        if (present[whole->elements[i]] != 3)
             continue;
-        s->elements[s->count] = elements[i];
+        s->elements[s->count] = whole->elements[i];
         s->places[s->count++] = (int32_t)i;
     }
     return true;
@@ -240,26 +242,23 @@ static void release(work *w)
     free(w->backward);
 }
 
-int mpiox_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
-               uint8_t *common_a, uint8_t *common_b, int64_t *distance, int *minimal)
+int mpiox_diff(const mpiox_diff_sequence *a, const mpiox_diff_sequence *b, int32_t symbols, int32_t effort,
+               int *minimal)
 {
-    work w = {.a = {.common = common_a}, .b = {.common = common_b}, .effort = effort, .minimal = true};
-    if (n < 0 || m < 0 || n > MOST || m > MOST || symbols < 0)
+    work w = {.effort = effort, .minimal = true};
+    if (a->count < 0 || b->count < 0 || a->count > MOST || b->count > MOST || symbols < 0)
         return MPIOX_E_ARG;
     uint8_t *present = calloc((size_t)symbols + 1, 1);
     int code = present != NULL ? MPIOX_OK : MPIOX_E_NOMEM;
-    if (code == MPIOX_OK && (!mark_present(a, n, symbols, present, 1) || !mark_present(b, m, symbols, present, 2)))
+    if (code == MPIOX_OK && (!mark_present(a, symbols, present, 1) || !mark_present(b, symbols, present, 2)))
         code = MPIOX_E_ARG;
-    if (code == MPIOX_OK && (!reduce(&w.a, a, n, present) || !reduce(&w.b, b, m, present) || !prepare(&w)))
+    if (code == MPIOX_OK && (!reduce(&w.a, a, present) || !reduce(&w.b, b, present) || !prepare(&w)))
         code = MPIOX_E_NOMEM;
     free(present);
     if (code == MPIOX_OK) {
-        memset(common_a, 0, (size_t)n);
-        memset(common_b, 0, (size_t)m);
+        memset(a->common, 0, (size_t)a->count);
+        memset(b->common, 0, (size_t)b->count);
         compare(&w, (box){0, w.a.count, 0, w.b.count});
-        *distance = n + m;
-        for (int64_t i = 0; i < n; i++)
-            *distance -= 2 * common_a[i];
         *minimal = w.minimal;
     }
     release(&w);

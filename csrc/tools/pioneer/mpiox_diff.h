@@ -19,13 +19,18 @@
 
 #include <stdint.h>
 
-/* Elements are numbers 0 .. symbols - 1. common_a[i] and common_b[j] (the caller's, n and m bytes) become 1 where an
- * element has a counterpart, else 0: the k-th 1 of one corresponds to the k-th 1 of the other. *distance: number of
- * zeros in both. effort: 0 for no limit. Local. Memory: 16 (n + m) + symbols bytes, freed before it returns. Time:
- * O(n + m) for a subsequence, else O((n + m) + D min(D, effort)) as a rule, with D the differences that are left when
- * elements of one sequence alone have been put aside. MPIOX_OK, MPIOX_E_ARG (an element out of range, more than 2^30
- * elements), MPIOX_E_NOMEM. */
-int mpiox_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
-               uint8_t *common_a, uint8_t *common_b, int64_t *distance, int *minimal);
+/* One of the two sequences; the caller owns the arrays. */
+typedef struct mpiox_diff_sequence {
+    const int32_t *elements; /* numbers 0 .. symbols - 1 */
+    int64_t count;           /* number of elements, at most 2^30 */
+    uint8_t *common;         /* out, `count` bytes: 1 if the element has a counterpart, else 0 */
+} mpiox_diff_sequence;
+
+/* The k-th 1 of a->common corresponds to the k-th 1 of b->common. effort: 0 for no limit. Local. Memory: 16 (n + m) +
+ * symbols bytes, with n and m elements, freed before it returns. Time: O(n + m) for a subsequence, else
+ * O((n + m) + D min(D, effort)) as a rule, with D the differences that are left when elements of one sequence alone
+ * have been put aside. MPIOX_OK, MPIOX_E_ARG (an element out of range, too many elements), MPIOX_E_NOMEM. */
+int mpiox_diff(const mpiox_diff_sequence *a, const mpiox_diff_sequence *b, int32_t symbols, int32_t effort,
+               int *minimal);
 
 #endif

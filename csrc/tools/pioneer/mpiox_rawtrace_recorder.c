@@ -345,11 +345,12 @@ static bool is_other(span name)
     return false;
 }
 
-/* Make a row of one that has times, rank and thread, unless it is of another layer; `level`: calls around it,
- * MPIOX_RAWTRACE_NULL: not known. */
-static int add_row(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, span name,
-                   mpiox_rawtrace_row *row, const span *arguments, int count, int64_t level)
+/* Complete a row that has times, rank and thread, from name, level and arguments of the record, and add it, unless the
+ * record is of another layer. */
+static int add_row(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
+                   const mpiox_rawtrace_record *record, mpiox_rawtrace_row *row)
 {
+    const span name = record->name;
     const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, name.start,
                                                                         name.end - name.start);
     mpiox_rawtrace_recorder_thread *thread = thread_of(state, row->process, row->thread);
@@ -358,13 +359,13 @@ static int add_row(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls, 
     if (function == NULL || thread == NULL)
         return MPIOX_E_NOMEM;
     const bool mpi = function->layer == MPIOX_LAYER_MPIIO || function->layer == MPIOX_LAYER_MPI;
-    row->depth = depth_of(thread, level, mpi, row->timestamp, row->timestamp + row->duration);
+    row->depth = depth_of(thread, record->level, mpi, row->timestamp, row->timestamp + row->duration);
     if (is_other(name))
         return mpiox_rawtrace_rows_other(rows, name.start, name.end - name.start);
     row->operation = function->operation;
     row->layer = function->layer;
     calls->extra.used = 0;
-    fill(&f, function, arguments, count);
+    fill(&f, function, record->argument, record->count);
     const int64_t number = f.failed ? MPIOX_E_NOMEM : mpiox_rawtrace_rows_push(rows);
     if (number < 0)
         return MPIOX_E_NOMEM;
@@ -416,7 +417,7 @@ int mpiox_rawtrace_recorder_record(mpiox_rawtrace_recorder *state, mpiox_rawtrac
     row.duration = end - row.timestamp;
     row.process = record->rank;
     row.thread = record->thread;
-    return add_row(state, calls, rows, name, &row, record->argument, record->count, record->level);
+    return add_row(state, calls, rows, record, &row);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -538,9 +539,8 @@ static bool is_empty(const char *p, const char *end)
 int mpiox_rawtrace_recorder_line(mpiox_rawtrace_recorder *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                                  const char *p, const char *end)
 {
-    span arguments[MPIOX_RAWTRACE_RECORD_ARGUMENTS];
+    mpiox_rawtrace_record record; /* set as far as add_row() reads it: for each line of a trace, zeros cost time */
     line_parts parts;
-    int64_t level = 0;
     const char *why = NULL;
     mpiox_rawtrace_row row = no_row();
 
@@ -549,7 +549,7 @@ int mpiox_rawtrace_recorder_line(mpiox_rawtrace_recorder *state, mpiox_rawtrace_
             mpiox_rawtrace_rows_problem(rows, "cannot be parsed: no record of Recorder", p, end - p);
         return MPIOX_OK;
     }
-    if (!mpiox_rawtrace_number(parts.level.start, parts.level.end, &level))
+    if (!mpiox_rawtrace_number(parts.level.start, parts.level.end, &record.level))
         why = "cannot be parsed: level";
     else if (!parts.valid)
         why = "cannot be parsed: times";
@@ -559,5 +559,7 @@ int mpiox_rawtrace_recorder_line(mpiox_rawtrace_recorder *state, mpiox_rawtrace_
     }
     row.timestamp = parts.start;
     row.duration = parts.end - parts.start;
-    return add_row(state, calls, rows, parts.name, &row, arguments, split(parts.arguments, arguments), level);
+    record.name = parts.name;
+    record.count = split(parts.arguments, record.argument);
+    return add_row(state, calls, rows, &record, &row);
 }

@@ -1,8 +1,8 @@
 /*
  * mpiox_trace_system.h - the system calls of the tracer itself.
  *
- * They do not go through the C library's functions, which are wrapped, and leave errno alone. Each returns -1 for any
- * error, mpiox_trace_map() NULL.
+ * They do not go through the C library's functions, which are wrapped, and leave errno alone. For any error each
+ * returns a negative number, mpiox_trace_map() NULL.
  */
 #ifndef MPIOX_TRACE_SYSTEM_H
 #define MPIOX_TRACE_SYSTEM_H
