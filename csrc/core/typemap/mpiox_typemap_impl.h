@@ -151,9 +151,9 @@ int mpiox_tree_block(int64_t length, mpiox_tree **out);
 int mpiox_tree_loop(int64_t count, int64_t stride, mpiox_tree *child, mpiox_tree **out);
 /* members: n subtrees; the array itself is borrowed. */
 int mpiox_tree_struct(int64_t n, mpiox_tree **members, mpiox_tree **out);
-/* Each item has `length` bytes if items->prefix is NULL. With a child an item is (bytes / child size) tiles of the child,
- * `stride` apart. The node owns the arrays of items, unless `borrows`, which also promises that they are canonical:
- * MPIOX_E_CORRUPT if they are not. */
+/* Each item has `length` bytes if items->prefix is NULL. With a child an item is (bytes / child size) tiles of the
+ * child, `stride` apart. The node owns the arrays of items, unless `borrows`, which also promises that they are
+ * canonical: MPIOX_E_CORRUPT if they are not. */
 int mpiox_tree_list(const mpiox_list_items *items, int64_t length, int64_t stride, mpiox_tree *child, bool borrows,
                     mpiox_tree **out);
 /* Replace a subtree by the list of its pieces (depth 1). MPIOX_E_UNSUPPORTED: too many pieces; *tree is unchanged. */
