@@ -52,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
         gc.disable()  # ten thousand tests are collected, and none is garbage
     fuzz.start(config.getoption("--run-slow"))
     cbuild.scratch()
+    ENVIRONMENT.update(os.environ)
     config.stash[APART] = hasattr(config, "workerinput") and apart.own_shared_memory()
     if config.getoption("--durations-files") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
@@ -148,7 +149,8 @@ def _signals() -> None:
 
 #: Variables that packages set in the process that imports or starts them: polars, the binding of FUSE, Spark; pytest.
 BY_PACKAGES = re.compile("_RJEM_MALLOC_CONF|FUSE_LIBRARY_NAME|(PY)?SPARK_.*|PYTEST_.*")
-ENVIRONMENT = dict(os.environ)
+#: The variables when the suite began.
+ENVIRONMENT: dict[str, str] = {}
 
 
 @pytest.hookimpl(wrapper=True)

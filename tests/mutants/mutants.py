@@ -162,7 +162,7 @@ MUTANTS = [
         name="cursor_block",
         what="a part of a block counts as all of it",
         file="mpiox_typemap_cursor.c",
-        old="*blocks = bytes == left;",
+        old="*blocks = bytes == rest;",
         new="*blocks = 1;",
         tests=("tests/unit/test_typemap_c.py",),
     ),
