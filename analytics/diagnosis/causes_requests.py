@@ -83,18 +83,29 @@ def _jumping(case: Case) -> Finding | None:
     which = _BY_EACH if by_each else f"{place}{f' between larger {direction}s' * beside}"
     once = [say.read_once(again=True, alone=case.lonely)] if (over := _read_again(case, chosen)) else []
     what = f"{small}{which}{_at(case, chosen)}{behind}"
+    most_s = _most_of(case, chosen, time) if part == 1.0 else time
     claim = Claim(
         title=f"{what[0].upper()}{what[1:]}.{over}" if over else "",
         what=what,
-        time=time,
+        time=most_s,
         confidence="high" if tiny else "medium",
-        reason=_known(large, by_each, locks),
+        reason=_known(most_s > time, large, by_each, locks),
         evidence=evidence,
         advice=[*once, *advice, *[say.OWN_REGIONS] * bool(locks), *[say.MEASURE] * bool(calls > 0)],  # hints of MPI-IO
         at_most=True,
         costs=tiny,
     )
     return case.finding(SMALL_REQUESTS, claim, chosen=chosen)
+
+
+def _most_of(case: Case, chosen: Flags, requests: float) -> float:
+    """Return the most time (s) that independent calls with small requests take, where `requests` is that of these (s).
+
+    A call takes longer than its requests, and a program without the calls saves both. Where the calls take far longer,
+    ranks wait in them, which is another cause.
+    """
+    inside = 0.0 if case.total("{collective}", chosen) > 0 else case.inside_mpi(chosen)
+    return inside if requests < inside <= 2 * requests else requests
 
 
 def _read_again(case: Case, chosen: Flags) -> str:
@@ -186,11 +197,16 @@ def _scattered(case: Case, together: Flags) -> Flags:
     return np.asarray(chosen)
 
 
-def _known(large: bool, by_each: bool, locks: bool) -> str:
-    """Return where small requests are known from, and what of them the log does not have."""
+def _known(called: bool, large: bool, by_each: bool, locks: bool) -> str:
+    """Return where small requests are known from, and what of them the log does not have.
+
+    Parameters
+    ----------
+    called : the time of the cause is that of the MPI-IO calls.
+    """
     return (
         "Darshan counts each request that reaches the operating system; the time of the cause is the time that the"
-        " slowest rank spent in these requests"
+        f" slowest rank spent in {'the MPI-IO calls that make these requests' if called else 'these requests'}"
         + ("; the log does not divide this time between small and larger requests" if large else "")
         + ("; the counts are the same if every rank is an aggregator of small calls" if by_each else "")
         + ("; time in locks of the file system is not in the log" if locks else "")
