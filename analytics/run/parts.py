@@ -148,10 +148,10 @@ class Machine:
             return []
         return [
             [
-                "CPU time of a rank, on average",
+                "CPU time of a rank, of all its threads, on average",
                 f"{seconds_text(self.cpu_s)} of {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize",
             ],
-            ["wait of a rank for a CPU, on average", seconds_text(self.waited_s)],
+            ["wait of the main thread of a rank for a CPU, on average", seconds_text(self.waited_s)],
         ]
 
 

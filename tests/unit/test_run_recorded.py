@@ -244,7 +244,7 @@ def test_waiting_for_a_cpu_makes_a_cause_of_times_alone_unsure(tmp_path: pathlib
     assert " 73 % " not in quiet["sentence"]
     assert sum("8 s of the 11 s from MPI_Init to MPI_Finalize (73 %)" in notice for notice in loaded["notices"]) == 1
     assert not any("CPU" in notice for notice in quiet["notices"])
-    assert facts(loaded)["wait of a rank for a CPU, on average"] == "8 s"
+    assert facts(loaded)["wait of the main thread of a rank for a CPU, on average"] == "8 s"
 
 
 def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Path) -> None:
