@@ -373,9 +373,11 @@ set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_recording.c
     csrc/tools/trace/mpiox_recording_file.c
     csrc/tools/trace/mpiox_recording_names.c
+    csrc/tools/trace/mpiox_recording_sink.c
     csrc/tools/trace/mpiox_recording_tally.c
     csrc/tools/trace/mpiox_recording_time.c
     csrc/tools/trace/mpiox_trace_attributes.c
+    csrc/tools/trace/mpiox_trace_calls.c
     csrc/tools/trace/mpiox_trace_clock.c
     csrc/tools/trace/mpiox_trace_core.c
     csrc/tools/trace/mpiox_trace_descriptors.c

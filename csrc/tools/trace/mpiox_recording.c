@@ -35,8 +35,6 @@ enum {
 _Static_assert((int)MPIOX_COUNT_POSIX_OPENS == (int)MPIOX_COUNT_STDIO_OPENS, "a duplicate is an open, too");
 _Static_assert((int)MPIOX_TRACE_NAME_RECORDS == (int)MPIOX_RECORDING_MODULES, "a name has a record of each module");
 
-bool mpiox_recording_wanted;
-
 /* The record that a module has used last. */
 static struct {
     int64_t file;

@@ -10,8 +10,6 @@
 #include "mpiox_trace_names.h"
 #include "mpiox_tracefile.h"
 
-extern bool mpiox_recording_wanted; /* in place of a trace; set before the first call, and then for ever */
-
 /* Under mpiox_trace_lock(): count a call that has ended. */
 void mpiox_recording_add(const mpiox_tracefile_record *call);
 /* Under mpiox_trace_lock(): count a read or write by POSIX that has moved `size` bytes, where it is like the one before

@@ -1,9 +1,8 @@
 /*
  * mpiox_trace_core.c - see mpiox_trace_core.h.
  *
- * Algorithm. Each call makes its record on its stack, and writes the record under the lock. If the record names a file
- *            or operation for the first time, the trace file gets the definition before the record. A recording has
- *            counters instead.
+ * Algorithm. Each call makes its record on its stack, and hands it to the sink. Calls on files of the system are
+ *            counted here, for either sink.
  */
 #include "mpiox_trace_core.h"
 
@@ -16,23 +15,20 @@
 #include <unistd.h>
 
 #include "mpiox_recording.h"
-#include "mpiox_recording_file.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
-#include "mpiox_trace_file.h"
 #include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_place.h"
+#include "mpiox_trace_sink.h"
 #include "mpiox_trace_system.h"
 
 enum { LIBRARIES = 2 };
 
 atomic_bool mpiox_trace_running;
+const mpiox_trace_sink *mpiox_trace_to = &mpiox_trace_calls;
 
 static atomic_int threads;
-static atomic_int defined[MPIOX_TRACEFILE_OPERATIONS]; /* by generation of the trace file */
-static const char *event_names[MPIOX_TRACEFILE_OPERATIONS];
-static int n_events;
 /* Counters of calls on files of the system, and the number of this count, which changes when it begins again. */
 static mpiox_tracefile_left_out left_out;
 static int32_t counting = 1;
@@ -110,29 +106,9 @@ int32_t mpiox_trace_file_number(int folder_fd, const char *name)
     return number;
 }
 
-int mpiox_trace_event_number(const char *name)
-{
-    int number = -1;
-
-    mpiox_trace_lock();
-    for (int i = 0; i < n_events && number < 0; i++)
-        if (strcmp(event_names[i], name) == 0)
-            number = MPIOX_TRACE_EVENTS + i;
-    if (number < 0 && MPIOX_TRACE_EVENTS + n_events < MPIOX_TRACEFILE_OPERATIONS) {
-        const int32_t text = mpiox_trace_names_number(name);
-
-        if (text > 0) {
-            event_names[n_events] = mpiox_trace_names_text(text);
-            number = MPIOX_TRACE_EVENTS + n_events++;
-        }
-    }
-    mpiox_trace_unlock();
-    return number;
-}
-
 void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *text)
 {
-    const int32_t number = text != NULL && !mpiox_recording_wanted ? mpiox_trace_text_number(text) : 0;
+    const int32_t number = text != NULL && !mpiox_trace_to->counts ? mpiox_trace_text_number(text) : 0;
 
     if (number > 0)
         mpiox_trace_extra(call, key, number);
@@ -145,7 +121,7 @@ static inline bool is_left_out(const mpiox_tracefile_record *call)
     return (call->file & MPIOX_TRACE_LEFT_OUT) != 0;
 }
 
-static void forget_left_out(void)
+void mpiox_trace_forget_left_out(void)
 {
     left_out = (mpiox_tracefile_left_out){0};
     counting++;
@@ -155,35 +131,16 @@ static void forget_left_out(void)
 /* The file of this process has the numbers as soon as there is one. */
 __attribute__((cold, noinline)) static void report_left_out(void)
 {
-    unreported = mpiox_recording_wanted ? !mpiox_recording_leave_out(&left_out)
-                                        : !mpiox_trace_file_leave_out(&left_out, mpiox_trace_names_text(left_out.name));
+    unreported = !mpiox_trace_to->leave_out(&left_out);
+}
+
+void mpiox_trace_report_left_out(void)
+{
+    if (__builtin_expect(unreported, 0))
+        report_left_out();
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
-
-__attribute__((cold, noinline)) static bool define_operation(int operation, int layer)
-{
-    const int generation = mpiox_trace_file_generation();
-
-    if (atomic_load_explicit(&defined[operation], memory_order_relaxed) == generation)
-        return true;
-    const char *name = operation < MPIOX_TRACE_EVENTS ? mpiox_trace_operation_names[operation]
-                                                      : event_names[operation - MPIOX_TRACE_EVENTS];
-    if (!mpiox_trace_file_operation(operation, layer, name))
-        return false;
-    atomic_store_explicit(&defined[operation], generation, memory_order_relaxed);
-    return true;
-}
-
-static bool is_text(int key)
-{
-    return key == MPIOX_KEY_FILE2 || key == MPIOX_KEY_DATAREP || key == MPIOX_KEY_DETAILS;
-}
-
-__attribute__((cold, noinline)) static void stop_for_good(void)
-{
-    atomic_store_explicit(&mpiox_trace_running, false, memory_order_relaxed);
-}
 
 __attribute__((cold, noinline)) static void number_thread(mpiox_trace_thread *self)
 {
@@ -208,55 +165,11 @@ static inline void prepare(mpiox_tracefile_record *call, int operation, int laye
     call->duration = -1;
 }
 
-/* Whether the trace file has the name of the operation. */
-static inline bool is_defined(int operation)
-{
-    return atomic_load_explicit(&defined[operation], memory_order_relaxed) == mpiox_trace_file_generation();
-}
-
-/* Calls whose file may have no name in the trace yet, and which may last: opening a pipe waits for its other end. */
-static inline bool names_a_file(int operation)
-{
-    return operation == OP_open || operation == OP_openat || operation == OP_creat || operation == OP_fopen ||
-           operation == OP_freopen;
-}
-
-__attribute__((cold, noinline)) static bool define_call(const mpiox_tracefile_record *call)
-{
-    const bool ready = mpiox_trace_file_ready();
-
-    if (unreported)
-        report_left_out();
-    return ready && define_operation(call->operation, call->layer) && mpiox_trace_names_define((int32_t)call->file);
-}
-
-__attribute__((cold, noinline)) static void note_new(const mpiox_tracefile_record *call)
-{
-    mpiox_trace_lock();
-    const bool done = define_call(call);
-    mpiox_trace_unlock();
-    if (done)
-        mpiox_trace_file_note(call);
-}
-
-/* Record this thread's present call: at the cost of a few stores, unless a name has to be defined first. */
-static inline void note(const mpiox_tracefile_record *call)
-{
-    if (mpiox_recording_wanted)
-        mpiox_recording_begin(call, NULL);
-    if (!mpiox_trace_file_noting() || is_left_out(call))
-        return;
-    if (__builtin_expect(!is_defined(call->operation) || names_a_file(call->operation), 0))
-        note_new(call);
-    else
-        mpiox_trace_file_note(call);
-}
-
 void mpiox_trace_start_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
 {
     prepare(call, operation, layer, file, handle);
     call->start = mpiox_trace_now();
-    note(call);
+    mpiox_trace_to->begin(call);
 }
 
 void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
@@ -264,16 +177,9 @@ void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, i
     mpiox_trace_start_on(call, operation, layer, file, MPIOX_TRACEFILE_NONE);
 }
 
-/* The thread does it no longer. */
-static void done(int64_t thread, int64_t depth)
-{
-    mpiox_recording_done(thread, depth);
-    mpiox_trace_file_done(thread, depth);
-}
-
 void mpiox_trace_drop(const mpiox_tracefile_record *call)
 {
-    done(call->thread, call->depth);
+    mpiox_trace_to->done(call->thread, call->depth);
 }
 
 void mpiox_trace_stop(mpiox_tracefile_record *call)
@@ -281,42 +187,14 @@ void mpiox_trace_stop(mpiox_tracefile_record *call)
     call->duration = mpiox_trace_now() - call->start;
 }
 
-static bool define_texts(const mpiox_tracefile_record *call)
-{
-    for (int i = 0; i < call->extras; i++)
-        if (is_text(call->extra[i].key) && !mpiox_trace_names_define((int32_t)call->extra[i].value))
-            return false;
-    return true;
-}
-
-/* Under the lock: make sure that the trace has the names of a call. It has the file that the layer's last record in
- * this block is for. */
-static inline bool is_named(const mpiox_tracefile_record *call)
-{
-    const bool known = mpiox_trace_file_has_room() && is_defined(call->operation) &&
-                       mpiox_trace_file.state.last[call->layer].file == call->file;
-
-    return __builtin_expect(known, 1) || define_call(call);
-}
-
-static inline bool is_written(const mpiox_tracefile_record *call)
-{
-    if (!is_named(call) || (call->extras > 0 && !define_texts(call)))
-        return false;
-    if (__builtin_expect(!mpiox_trace_file_has_room(), 0))
-        return mpiox_trace_file_record(call);
-    mpiox_trace_file_append(call);
-    return true;
-}
-
 /* A call on a file of the system: what the program itself does with these is counted, and not recorded. */
 __attribute__((cold, noinline)) static void leave_out(const mpiox_tracefile_record *call)
 {
     static int64_t longest;
 
-    done(call->thread, call->depth);
+    mpiox_trace_to->done(call->thread, call->depth);
     mpiox_trace_lock();
-    if (call->depth == 0 && (!mpiox_recording_wanted || mpiox_recording_counts(call->start))) {
+    if (call->depth == 0 && mpiox_trace_to->covers(call->start)) {
         longest = left_out.calls++ > 0 ? longest : -1;
         left_out.ns += call->duration;
         left_out.files += mpiox_trace_names_is_new((int32_t)call->file, counting);
@@ -329,18 +207,6 @@ __attribute__((cold, noinline)) static void leave_out(const mpiox_tracefile_reco
     mpiox_trace_unlock();
 }
 
-static void record(const mpiox_tracefile_record *call)
-{
-    mpiox_recording_done(call->thread, call->depth);
-    mpiox_trace_lock();
-    mpiox_recording_add(call);
-    if (call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread)
-        forget_left_out(); /* it counts from now on */
-    if (unreported)
-        report_left_out();
-    mpiox_trace_unlock();
-}
-
 void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
 {
     const int error = errno; /* the first record makes a file, which sets it */
@@ -350,16 +216,10 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     call->result = result;
     if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
         mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
-    if (__builtin_expect(is_left_out(call), 0) || mpiox_recording_wanted) {
-        is_left_out(call) ? leave_out(call) : record(call);
-        errno = error;
-        return;
-    }
-    mpiox_trace_lock();
-    if (!is_written(call))
-        stop_for_good();
-    mpiox_trace_file_done(call->thread, call->depth);
-    mpiox_trace_unlock();
+    if (__builtin_expect(is_left_out(call), 0))
+        leave_out(call);
+    else
+        mpiox_trace_to->add(call);
     errno = error;
 }
 
@@ -387,18 +247,6 @@ void mpiox_trace_accessed(int operation, int32_t file, bool write, int64_t offse
         commit_access(operation, file, offset, result, start, end);
 }
 
-/* Under the lock, so that beginnings are in the order of their times. */
-static void begin(mpiox_tracefile_record *call)
-{
-    mpiox_trace_lock();
-    call->start = mpiox_trace_now();
-    if (is_named(call) && mpiox_trace_file_begin(call))
-        mpiox_trace_file_note(call);
-    else
-        stop_for_good();
-    mpiox_trace_unlock();
-}
-
 void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer, int32_t file, int64_t handle)
 {
     mpiox_trace_thread *self = &mpiox_trace_self;
@@ -407,12 +255,7 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
     call->closes = true;
     if (self->depth == 0)
         self->in_files = self->unrecorded = self->reported = self->waited = self->own = 0;
-    if (mpiox_recording_wanted) {
-        call->start = mpiox_trace_now();
-        mpiox_recording_begin(call, mpiox_trace_operation_names[operation]);
-    } else {
-        begin(call);
-    }
+    mpiox_trace_to->enter(call);
     self->depth++;
     if (self->frames < MPIOX_TRACE_FRAMES)
         self->frame[self->frames++] = (uintptr_t)call;
@@ -436,13 +279,8 @@ static void step_out(const mpiox_tracefile_record *call)
 /* The call has no record. */
 static void cancel(int64_t thread, int64_t depth)
 {
-    done(thread, depth);
-    if (mpiox_recording_wanted)
-        return;
-    mpiox_trace_lock();
-    if (!mpiox_trace_file_cancel(thread))
-        stop_for_good();
-    mpiox_trace_unlock();
+    mpiox_trace_to->done(thread, depth);
+    mpiox_trace_to->cancel(thread);
 }
 
 /* A signal handler may have a stack of its own, whose addresses are not comparable. */
@@ -460,7 +298,7 @@ __attribute__((cold, noinline)) void mpiox_trace_left(uintptr_t stack)
     if (is_on_other_stack())
         return;
     while (self->frames > 0 && self->frame[self->frames - 1] < stack) {
-        done(self->number - 1, self->depth); /* of what was left inside of it */
+        mpiox_trace_to->done(self->number - 1, self->depth); /* of what was left inside of it */
         self->frames--;
         self->depth--;
         cancel(self->number - 1, self->depth);
@@ -485,8 +323,7 @@ void mpiox_trace_rank(int rank, int ranks)
 {
     mpiox_trace_here.rank = rank;
     mpiox_trace_here.ranks = ranks;
-    mpiox_trace_file_rank();
-    mpiox_recording_rank();
+    mpiox_trace_to->rank();
 }
 
 /* A process whose calls were all on files of the system gets a file for their number alone, when it ends; those with a
@@ -495,7 +332,7 @@ static void report_left_out_alone(void)
 {
     if (!unreported || mpiox_trace_here.rank >= 0 || mpiox_trace_access(mpiox_trace_here.folder, W_OK) != 0)
         return;
-    if (mpiox_recording_wanted ? mpiox_recording_ready(mpiox_trace_now()) : mpiox_trace_file_ready())
+    if (mpiox_trace_to->ready())
         report_left_out();
 }
 
@@ -503,31 +340,24 @@ void mpiox_trace_end(int state, bool again)
 {
     mpiox_trace_lock();
     report_left_out_alone();
-    mpiox_trace_file_end(state, again);
-    mpiox_recording_end(state, again);
+    mpiox_trace_to->end(state, again);
     mpiox_trace_unlock();
 }
 
 void mpiox_trace_mark(int state)
 {
     mpiox_trace_lock();
-    mpiox_trace_file_mark(state);
-    mpiox_recording_mark(state);
+    mpiox_trace_to->mark(state);
     mpiox_trace_unlock();
 }
 
 void mpiox_trace_forget(void)
 {
-    forget_left_out();
-    mpiox_trace_file_forget();
-    mpiox_recording_forget();
+    mpiox_trace_forget_left_out();
+    mpiox_trace_to->forget();
 }
 
 void mpiox_trace_finalizing(void)
 {
-    if (!mpiox_recording_wanted)
-        return;
-    mpiox_trace_lock();
-    mpiox_recording_stop(mpiox_trace_now());
-    mpiox_trace_unlock();
+    mpiox_trace_to->finalizing();
 }

@@ -73,8 +73,10 @@ void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *t
 /* Number of a file by its name, made absolute, below the folder that is open as `folder_fd`. -1: not to be recorded. */
 int32_t mpiox_trace_file_number(int folder_fd, const char *name);
 int32_t mpiox_trace_text_number(const char *text);
-/* Name of an operation that is not in the list; -1: there are too many. */
-int mpiox_trace_event_number(const char *name);
+/* Under the lock, for sinks: calls on files of the system. Store the number of those so far, unless it is stored; count
+ * from 0 on. */
+void mpiox_trace_report_left_out(void);
+void mpiox_trace_forget_left_out(void);
 
 /* The file of this process, a trace or a recording; _rank and _forget under the lock. */
 void mpiox_trace_rank(int rank, int ranks);  /* it is known from now on */

@@ -22,6 +22,7 @@
 #include "mpiox_trace_members.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_requests.h"
+#include "mpiox_trace_sink.h"
 #include "mpiox_trace_system.h"
 #include "mpiox_trace_view.h"
 #include "mpiox_other_abi.h"
@@ -174,7 +175,7 @@ WRAP(int, MPI_Finalize, (void))
 /* The end of the others is recorded before they can be ended. */
 WRAP(int, MPI_Abort, (MPI_Comm comm, int code))
 {
-    if (mpiox_trace_enabled() && mpiox_recording_wanted)
+    if (mpiox_trace_enabled() && mpiox_trace_to->counts)
         mpiox_recording_note_abort(code, mpiox_trace_now());
     return NEXT(MPI_Abort)(comm, code);
 }
@@ -217,7 +218,7 @@ void mpiox_trace_mpi_leave(mpiox_tracefile_record *call, int result)
 {
     int class = result;
 
-    if (result != MPI_SUCCESS && mpiox_recording_wanted) {
+    if (result != MPI_SUCCESS && mpiox_trace_to->counts) {
         mpiox_trace_self.inside++;
         NEXT(PMPI_Error_class)(result, &class);
         mpiox_trace_self.inside--;
@@ -284,7 +285,7 @@ void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_Fil
     const bool all = comm == world() || which == MPI_CONGRUENT || which == MPI_IDENT;
     mpiox_trace_extra(call, MPIOX_KEY_COMM, comm == self() ? 2 : all ? 1 : 0);
     mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
-    if (comm != self() && !all && size > 0 && !mpiox_recording_wanted)
+    if (comm != self() && !all && size > 0 && !mpiox_trace_to->counts)
         add_members(call, comm, size);
 }
 
@@ -375,7 +376,7 @@ void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MP
     NEXT(PMPI_Type_get_extent_x)(filetype, &lower, &extent);
     mpiox_trace_self.inside--;
     mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_EXTENT, (int64_t)extent);
-    if (mpiox_recording_wanted)
+    if (mpiox_trace_to->counts)
         record_view(call, etype, filetype);
     else
         add_filetype(call, filetype);

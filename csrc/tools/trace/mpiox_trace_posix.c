@@ -17,6 +17,7 @@
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_names.h"
+#include "mpiox_trace_sink.h"
 #include "mpiox_trace_wrap.h"
 
 _Static_assert(sizeof(off_t) == 8 && sizeof(long) == 8, "the 64 variants are taken for the same functions");
@@ -198,7 +199,7 @@ static bool is_lock(int command)
 FRONT(int, fcntl, (int fd, int command, ...))
 {
     const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
-    const bool locks = mpiox_recording_wanted && is_lock(command);
+    const bool locks = mpiox_trace_to->counts && is_lock(command);
     mpiox_tracefile_record call;
     va_list list;
 
@@ -207,7 +208,7 @@ FRONT(int, fcntl, (int fd, int command, ...))
     va_end(list);
     if (!copies && !locks)
         return NEXT(fcntl)(fd, command, argument);
-    if (!mpiox_trace_posix_started(&call, copies && mpiox_recording_wanted ? OP_dup : OP_fcntl, fd))
+    if (!mpiox_trace_posix_started(&call, copies && mpiox_trace_to->counts ? OP_dup : OP_fcntl, fd))
         return copies ? unseen(NEXT(fcntl)(fd, command, argument)) : NEXT(fcntl)(fd, command, argument);
     mpiox_trace_extra(&call, MPIOX_KEY_COMMAND, command);
     if (copies)
@@ -263,7 +264,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
         mpiox_tracefile_record call;                                                                                   \
         if (file == 0)                                                                                                 \
             return NEXT(name)(fd, buffer, bytes);                                                                      \
-        if (mpiox_recording_wanted) {                                                                                  \
+        if (mpiox_trace_to->counts) {                                                                                  \
             const int64_t start = mpiox_trace_now();                                                                   \
             mpiox_recording_doing *doing = mpiox_recording_moves(write, file, start);                                  \
             const ssize_t result = NEXT(name)(fd, buffer, bytes);                                                      \
@@ -283,7 +284,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
         mpiox_tracefile_record call;                                                                                   \
         if (file == 0)                                                                                                 \
             return NEXT(name)(fd, buffer, bytes, offset);                                                              \
-        if (mpiox_recording_wanted) {                                                                                  \
+        if (mpiox_trace_to->counts) {                                                                                  \
             const int64_t start = mpiox_trace_now();                                                                   \
             mpiox_recording_doing *doing = mpiox_recording_moves(write, file, start);                                  \
             const ssize_t result = NEXT(name)(fd, buffer, bytes, offset);                                              \
@@ -369,7 +370,7 @@ static ssize_t moved_between(mpiox_tracefile_record *call, int out, int64_t at, 
  * carried out again, and cannot have it. */
 static bool started_write(mpiox_tracefile_record *call, int out)
 {
-    return mpiox_recording_wanted && mpiox_trace_posix_started(call, OP_pwrite, out);
+    return mpiox_trace_to->counts && mpiox_trace_posix_started(call, OP_pwrite, out);
 }
 
 WRAP(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))

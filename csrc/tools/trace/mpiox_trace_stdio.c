@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "mpiox_recording.h"
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_sink.h"
 #include "mpiox_trace_streams.h"
 #include "mpiox_trace_wrap.h"
 
@@ -52,7 +52,7 @@ static void moved(mpiox_tracefile_record *call, FILE *stream, int64_t asked, int
     call->size = asked;
     if (now >= 0 && done >= 0 && now >= done)
         call->offset = now - done;
-    if (done >= 0 && done < asked && mpiox_recording_wanted && (done == 0 || call->operation != OP_fgets) &&
+    if (done >= 0 && done < asked && mpiox_trace_to->counts && (done == 0 || call->operation != OP_fgets) &&
         ferror(stream))
         mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error); /* not the end of the file */
     errno = error;
