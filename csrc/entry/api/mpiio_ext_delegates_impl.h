@@ -10,9 +10,9 @@
 #include "mpiox_cache.h"
 
 struct mpiio_ext_delegates {
-    mpiox_cache cache;
-    void *base;    /* NULL: another owner's mapping, which stays */
-    int64_t bytes; /* mapped */
+    mpiox_cache cache; /* of the delegate; pointers into the mapping */
+    void *base;        /* NULL: another owner's mapping, which stays */
+    int64_t bytes;     /* mapped */
     dev_t device; /* of the file whose name follows: no descriptor is kept, since by it the memory would be found, by */
     ino_t inode;  /* other processes that search for delegates, after its delegate has gone */
     char path[];

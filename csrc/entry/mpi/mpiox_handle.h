@@ -37,10 +37,10 @@ typedef enum mpiox_positioning {
 } mpiox_positioning;
 
 typedef struct mpiox_split { /* the one split collective that may be under way */
-    bool active, write;
-    bool native; /* the MPI library has begun one */
-    mpiox_positioning positioning;
-    MPI_Status status;
+    bool active, write; /* active: the library has carried one out, its end is still to come; write: its direction */
+    bool native;        /* the MPI library has begun one */
+    mpiox_positioning positioning; /* of its begin; its end must have the same */
+    MPI_Status status;             /* of its access; its end returns this */
 } mpiox_split;
 
 typedef enum mpiox_spent { MPIOX_SPENT_READ, MPIOX_SPENT_WRITE, MPIOX_SPENT_SYNC, MPIOX_SPENT } mpiox_spent;
@@ -50,19 +50,19 @@ typedef enum mpiox_failure { MPIOX_FAILED_NO_SPACE, MPIOX_FAILED_QUOTA, MPIOX_FA
 
 typedef struct mpiox_handle {
     struct mpiox_handle *next; /* in the table's bucket */
-    MPI_File fh;
-    MPI_Comm comm;  /* for summing the statistics; MPI_COMM_NULL when they are off */
-    bool owns_comm; /* else it is the topology's */
-    int rank, ranks, amode;
-    char *path; /* without ROMIO's file-system prefix */
-    mpiox_hints hints;
-    mpiox_file *file;             /* the library's own path to the file; NULL: every data access is native... */
+    MPI_File fh;               /* the MPI library's handle: the key of the table */
+    MPI_Comm comm;             /* for summing the statistics; MPI_COMM_NULL when they are off */
+    bool owns_comm;            /* else it is the topology's */
+    int rank, ranks, amode;    /* rank in the communicator of the opening, and size of that communicator; MPI_MODE_* */
+    char *path;                /* without ROMIO's file-system prefix; owned */
+    mpiox_hints hints;         /* in force; the same on all ranks, unless without_library */
+    mpiox_file *file;          /* the library's own path to the file; NULL: every data access is native... */
     mpiox_collective *collective; /* NULL as `file` is */
     mpiox_forwarded *forwarded;   /* NULL: accesses do not go through delegates... */
     const mpiox_opener *opener; /* the MPI library gets no access: whose the file is; NULL: it does (mpiox_opener.h) */
     void *opened_as;            /* rank 0: that opener's state of the file; else NULL */
     const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
-    bool path_unknown;            /* which file the MPI library has opened: mpiox_mpi_path.h */
+    bool path_unknown;            /* `path` may name another file than the MPI library has opened: mpiox_mpi_path.h */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
     bool without_library;  /* nothing may be asked of the other ranks: some lack the library (mpiox_preload_check.h) */
     bool reports_alone;    /* then: this rank reports on the file, without the others */
@@ -70,21 +70,22 @@ typedef struct mpiox_handle {
     bool view_handed_over; /* the MPI library has the view in force; always, unless all_ours */
     /* of the view in force: themselves if predefined, else kept types (mpiox_mpi_view.c) */
     MPI_Datatype etype, filetype;
-    MPI_Offset displacement;
-    bool native_view;    /* the view's data representation is "native"; the same on all ranks */
-    bool has_view;       /* managed, `file` has this rank's view, and etype_bytes > 0 */
-    int64_t etype_bytes; /* unit of offsets and positions */
+    MPI_Offset displacement; /* bytes */
+    bool native_view;        /* the view's data representation is "native"; the same on all ranks */
+    bool has_view;           /* managed, `file` has this rank's view, and etype_bytes > 0 */
+    int64_t etype_bytes;     /* unit of offsets and positions */
     bool alone_was_dear; /* this rank's part of nonblocking collectives was many small pieces (mpiox_mpi_access.c)... */
     bool shares_views;   /* ...on some rank: they are the MPI library's, which gets every view; the same on all ranks */
     bool waits_hidden;   /* a tool keeps MPI_Wait from the library: nonblocking accesses are the MPI library's */
-    mpiox_split split;
+    mpiox_split split;   /* of this file */
     pthread_mutex_t pointer_lock; /* guards the next two, and the creation of the workers */
     bool owns_pointer;            /* the library, not MPI, has the individual file pointer (mpiox_mpi_pointer.h) */
     MPI_Offset pointer;           /* in etypes */
     /* They run nonblocking accesses; NULL before the first one. Two, because collectives keep their order and wait
      * for other ranks, and independent accesses must not wait behind them. */
     mpiox_worker *collective_worker, *independent_worker;
-    int64_t views_set;
+    int64_t views_set; /* calls of MPI_File_set_view since the opening */
+    /* accesses of the MPI library; nonblocking accesses of a worker */
     atomic_int_least64_t native_calls, nonblocking_calls;
     atomic_int_least64_t failed[MPIOX_SPENT], failed_with[MPIOX_FAILURES]; /* calls of this rank */
     mpiox_live_counters *live;                                             /* NULL until the file is in the table */

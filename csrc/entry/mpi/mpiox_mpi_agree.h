@@ -21,8 +21,8 @@ enum { MPIOX_AGREED_TEXT = 1024 };
 
 /* Rank 0 broadcasts it. Plain data. */
 typedef struct mpiox_mpi_agreed {
-    mpiox_hints hints;
-    mpiox_file_choice choice;
+    mpiox_hints hints;                /* in force, as rank 0 has resolved them */
+    mpiox_file_choice choice;         /* for mpiox_file_open(); final after mpiox_mpi_agree_settle() */
     mpiox_decision decision;          /* of rank 0's openers */
     bool wanted;                      /* the file is to be taken over */
     bool few_descriptors;             /* it is not, so that there are enough for the MPI library */

@@ -6,17 +6,17 @@
 #include "mpiox_independent.h"
 
 typedef struct mpiox_mpi_call {
-    bool write, collective;
-    mpiox_positioning positioning;
-    MPI_Offset offset; /* explicit, in etypes of the view; else 0 */
-    void *buffer;      /* not modified by writes */
-    MPI_Count count;
-    MPI_Datatype datatype;
+    bool write, collective;        /* else the access reads; else it is independent */
+    mpiox_positioning positioning; /* where the access begins */
+    MPI_Offset offset;             /* explicit, in etypes of the view; else 0 */
+    void *buffer;                  /* not modified by writes */
+    MPI_Count count;               /* items of `datatype` */
+    MPI_Datatype datatype;         /* of the memory; the program's */
 } mpiox_mpi_call;
 
 /* The state of a data access from its start to its end. */
 typedef struct mpiox_prepared {
-    mpiox_request request;
+    mpiox_request request;   /* what the library carries out */
     mpiox_typemap *memory;   /* owned */
     char *packed;            /* owned: stands in for memory of a type that cannot be described; NULL as a rule */
     void *user_buffer;       /* then: the program's memory... */

@@ -10,10 +10,10 @@
 
 enum { MPIOX_MPI_HINTS_MAX = sizeof(((mpiox_hints *)0)->source), MPIOX_MPI_VALUE_BYTES = 256 };
 
-typedef struct mpiox_mpi_hints { /* the hints of one file that are not defaults */
-    mpiox_stats_hint hints[MPIOX_MPI_HINTS_MAX];
-    char values[MPIOX_MPI_HINTS_MAX][MPIOX_MPI_VALUE_BYTES];
-    int count;
+typedef struct mpiox_mpi_hints {                             /* the hints of one file that are not defaults */
+    mpiox_stats_hint hints[MPIOX_MPI_HINTS_MAX];             /* the first `count`; .value points into values[] */
+    char values[MPIOX_MPI_HINTS_MAX][MPIOX_MPI_VALUE_BYTES]; /* the text of each value */
+    int count;                                               /* hints in hints[] */
 } mpiox_mpi_hints;
 
 void mpiox_mpi_hint_texts(const mpiox_hints *hints, mpiox_mpi_hints *out); /* with the source of each */

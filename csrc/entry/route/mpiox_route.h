@@ -26,11 +26,11 @@
 #include "mpiox_collective.h"
 #include "mpiox_forwarded.h"
 
-typedef struct mpiox_route { /* all borrowed */
-    mpiox_file *file;
-    mpiox_collective *collective;
-    mpiox_forwarded *forwarded; /* NULL: no delegates */
-    bool all_ours;              /* no rank has a view that is not for this library; the same on all ranks */
+typedef struct mpiox_route {      /* all borrowed */
+    mpiox_file *file;             /* the library's own path to the file */
+    mpiox_collective *collective; /* for collectives that do not go through delegates */
+    mpiox_forwarded *forwarded;   /* NULL: no delegates */
+    bool all_ours;                /* no rank has a view that is not for this library; the same on all ranks */
 } mpiox_route;
 
 /* One rank's access. As mpiox_file_access(). */

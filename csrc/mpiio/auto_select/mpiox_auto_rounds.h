@@ -14,8 +14,8 @@
 typedef struct mpiox_auto_cost_case {
     const mpiox_geometry *geometry;  /* of a region that is not empty */
     const mpiox_auto_system *system; /* the lock protocol, and all speeds */
-    int64_t window_bytes;
-    bool write;
+    int64_t window_bytes;            /* of one collective buffer */
+    bool write;                      /* false: the collective reads */
 } mpiox_auto_cost_case;
 
 typedef struct mpiox_auto_rounds {

@@ -84,12 +84,12 @@ typedef enum mpiox_auto_take {
 } mpiox_auto_take;
 
 typedef struct mpiox_auto_rule {
-    mpiox_auto_topic topic;
+    mpiox_auto_topic topic;               /* the decision that the rule makes */
     uint32_t when;                        /* 1 << case */
     const mpiox_partition_method *method; /* topic "method" */
     mpiox_auto_take take;                 /* other topics */
-    const char *reason, *source;
-    const mpiox_auto_system *system; /* "estimate": the system whose speeds count; NULL: no estimate */
+    const char *reason, *source;          /* why; the publication or measurement. Static text */
+    const mpiox_auto_system *system;      /* "estimate": the system whose speeds count; NULL: no estimate */
 } mpiox_auto_rule;
 
 /* The first rule of a topic whose condition the cases fulfil; the last rule of a topic has none. */
@@ -101,8 +101,8 @@ const char *mpiox_auto_case_text(mpiox_auto_case which);
 /* The rules as text, for documentation and tests: topic ("method"...), condition, choice, reason, and source. The first
  * matching rule of a topic counts. MPIOX_E_ARG: no such rule. */
 typedef struct mpiox_auto_rule_text {
-    char topic[32], when[192], takes[384];
-    const char *reason, *source; /* static */
+    char topic[32], when[192], takes[384]; /* topic; condition; choice */
+    const char *reason, *source;           /* static */
 } mpiox_auto_rule_text;
 
 int mpiox_auto_rule_count(void);

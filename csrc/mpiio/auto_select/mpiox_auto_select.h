@@ -15,9 +15,9 @@
 typedef enum mpiox_auto_wish { MPIOX_AUTO_NO = 0, MPIOX_AUTO_YES, MPIOX_AUTO_OPEN } mpiox_auto_wish;
 
 typedef struct mpiox_auto_facts {
-    mpiox_layout layout;
-    int64_t start, end; /* half-open access region; start == end: none yet, a file is being opened */
-    bool write;         /* false: the access reads */
+    mpiox_layout layout; /* of the file */
+    int64_t start, end;  /* half-open access region; start == end: none yet, a file is being opened */
+    bool write;          /* false: the access reads */
     /* The state that the file's collectives have left, see mpiox_auto_held. */
     const mpiox_partition_method *held; /* NULL: no state */
     int64_t held_bytes;                 /* bytes of the access, written under that method */
@@ -32,7 +32,7 @@ typedef struct mpiox_auto_facts {
 } mpiox_auto_facts;
 
 typedef struct mpiox_auto_decision {
-    const mpiox_partition_method *method;
+    const mpiox_partition_method *method;     /* of the file domains */
     int32_t aggregators;                      /* in force: geometry.aggregators of a plan */
     int32_t aggregators_use;                  /* of them after the method's own adjustment */
     int64_t window_bytes;                     /* of one collective buffer */
@@ -47,8 +47,8 @@ typedef struct mpiox_auto_decision {
     const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: no other was estimated */
     double other_time;                   /* including the cost of a change of owners, if the owners change */
     bool changes;                        /* ... they do */
-    mpiox_layout layout;
-    const char *locks; /* the protocol of the locks; static text */
+    mpiox_layout layout;                 /* of the facts */
+    const char *locks;                   /* the protocol of the locks; static text */
 } mpiox_auto_decision;
 
 /* The owners of the locks and cached pages that a file handle's collectives have left. Zero-filled: none. The state
@@ -72,9 +72,9 @@ int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out);
 
 /* The last decisions for collectives of a file, which often access as much again further on. Zero-filled: empty. */
 typedef struct mpiox_auto_memory {
-    mpiox_auto_facts facts[MPIOX_AUTO_KEPT];
-    mpiox_auto_decision decisions[MPIOX_AUTO_KEPT];
-    int32_t n, oldest;
+    mpiox_auto_facts facts[MPIOX_AUTO_KEPT];        /* the input of decisions[i] */
+    mpiox_auto_decision decisions[MPIOX_AUTO_KEPT]; /* the first n are valid */
+    int32_t n, oldest; /* entries in use; the entry that the next decision replaces when all are in use */
 } mpiox_auto_memory;
 
 /* The same as mpiox_auto_decide(), from a memory of recent decisions. */

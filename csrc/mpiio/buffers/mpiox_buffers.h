@@ -23,13 +23,13 @@
 /* A contribution's period, which accesses of the same length from the same place of a tile of the view have. */
 typedef struct mpiox_known_period {
     int64_t place, length; /* stream bytes; length 0: none is known */
-    int64_t period;
+    int64_t period;        /* of the pieces, as in mpiox_contribution */
 } mpiox_known_period;
 
 typedef struct mpiox_buffers {
     mpiox_file *file; /* borrowed */
 
-    int n_aggregators;
+    int n_aggregators;    /* of the file; the same on every rank */
     int *aggregators;     /* [n_aggregators] ranks, in the order of the file domains of the call; owned */
     int n_local;          /* aggregators of this node... */
     int *local;           /* ...their indices, ascending; owned */
@@ -44,9 +44,9 @@ typedef struct mpiox_buffers {
     unsigned char *maps;               /* coverage, as large as the buffers; all zeros between windows */
     void *transport_memory;            /* what the transport asked for */
 
-    mpiox_plan *plan;         /* file domains of the last call; owned */
-    mpiox_extent *extents[2]; /* scratch for one window: [0] while copying, [1] while doing I/O; owned */
-    int64_t extents_max;
+    mpiox_plan *plan;                /* file domains of the last call; owned */
+    mpiox_extent *extents[2];        /* scratch for one window: [0] while copying, [1] while doing I/O; owned */
+    int64_t extents_max;             /* room in each of the two lists */
     mpiox_known_period known_period; /* of this rank's last access that had to be looked at */
 } mpiox_buffers;
 
@@ -58,23 +58,23 @@ typedef struct mpiox_progress {
 
 /* One collective in progress, on this rank. */
 typedef struct mpiox_call {
-    mpiox_buffers *b;
+    mpiox_buffers *b;             /* of the file; borrowed */
     const mpiox_request *request; /* its position counts from file->displacement */
-    mpiox_reduction reduction;
-    mpiox_progress *progress; /* [n_local] */
-    int64_t round;            /* windows of this number are being worked on */
-    int64_t rounds;           /* windows of the busiest aggregator */
-    int64_t turn;             /* windows after which the same nodes access the file; see mpiox_windows_turn() */
+    mpiox_reduction reduction;    /* of all ranks */
+    mpiox_progress *progress;     /* [n_local] */
+    int64_t round;                /* windows of this number are being worked on */
+    int64_t rounds;               /* windows of the busiest aggregator */
+    int64_t turn;                 /* windows after which the same nodes access the file; see mpiox_windows_turn() */
     int64_t exchange_round; /* rounds worked on before this one: those in which no window can hold data are left out */
     mpiox_interval *used;   /* [n_used] the others, ascending, half-open; n_used 0: all of them */
-    int64_t n_used;
-    int64_t first, last; /* this rank's file range */
-    bool write;
-    bool mark;           /* coverage is marked and scanned (writes) */
-    bool stripe_size_io; /* no request of a window is larger than a stripe, or crosses the end of one */
+    int64_t n_used;         /* intervals in `used` */
+    int64_t first, last;    /* this rank's file range */
+    bool write;             /* false: the call reads */
+    bool mark;              /* coverage is marked and scanned (writes) */
+    bool stripe_size_io;    /* no request of a window is larger than a stripe, or crosses the end of one */
     /* index among local aggregators of the one whose windows this rank's arrival at is the transport's to make; -1 */
     int held;
-    int64_t granule;        /* of the coverage map */
+    int64_t granule;        /* file bytes that one byte of the coverage map stands for */
     int participants;       /* arrivals that complete a window */
     int64_t done;           /* bytes that this rank has moved by itself; -1: it has still to */
     mpiox_device device;    /* in whose memory this rank's buffer is; zeros: the host's */

@@ -21,8 +21,8 @@ typedef struct mpiox_individual {
 } mpiox_individual;
 
 struct mpiox_collective {
-    mpiox_buffers buffers;
-    mpiox_transport *transport;
+    mpiox_buffers buffers; /* of this file; ranks of the node share what its pointers lead to in topology->segment */
+    mpiox_transport *transport;                /* owned */
     const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_auto_memory decisions;               /* of `auto` */
@@ -35,7 +35,7 @@ struct mpiox_collective {
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
     bool exchanged[2];                         /* the last read, the last write was two-phase */
     bool all_ahead[2];                         /* in it every rank knew by itself that its pieces go direct */
-    mpiox_individual individual;
+    mpiox_individual individual;               /* this rank's state of calls in which ranks do not meet */
 };
 
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.

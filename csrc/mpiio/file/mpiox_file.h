@@ -68,15 +68,15 @@ typedef struct mpiox_outcome {
 
 /* What rank 0 chooses before a file is opened; the caller brings it to the other ranks. */
 typedef struct mpiox_file_choice {
-    mpiox_topology_choice topology;
-    uint64_t nonce;
-    int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
-    int32_t container;  /* set by the caller: the file is stored as several */
-    int32_t recheck;    /* set by the caller: it existed already, and may have changed since: see `changed` below */
-    uint64_t device;    /* set by the caller: the file that rank 0 has created for this opening, as rank 0 sees it; */
-    uint64_t inode;     /* 0: nothing */
-    uint64_t id;        /* set by the caller: of the file that is stored as several */
-    int32_t striped;    /* set by the caller: the file was created with the hints' striping, and its real one counts */
+    mpiox_topology_choice topology; /* which topology the file gets */
+    uint64_t nonce;                 /* of this opening */
+    int32_t foreground;             /* set by the caller: nonblocking accesses are the MPI library's */
+    int32_t container;              /* set by the caller: the file is stored as several */
+    int32_t recheck; /* set by the caller: it existed already, and may have changed since: see `changed` below */
+    uint64_t device; /* set by the caller: the file that rank 0 has created for this opening, as rank 0 sees it; */
+    uint64_t inode;  /* 0: nothing */
+    uint64_t id;     /* set by the caller: of the file that is stored as several */
+    int32_t striped; /* set by the caller: the file was created with the hints' striping, and its real one counts */
 } mpiox_file_choice;
 
 /* Further values on which the ranks agree when a file is opened, so that they meet once for both. */
@@ -85,11 +85,11 @@ typedef struct mpiox_file_companion {
     /* Local. The file has the layout of these ranks' last file, which probably is its own. False, on every rank: the
      * ranks have to agree on the values later. */
     bool (*prepare)(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES]);
-    void *context;
+    void *context; /* of prepare; the caller's */
     /* out, the same on every rank: all have opened a file, but not all the one of `choice`; no object then */
     bool changed;
     bool agreed; /* out, the same on every rank: the layout was right, and values[] are the lowest of all ranks */
-    int values[MPIOX_FILE_COMPANION_VALUES];
+    int values[MPIOX_FILE_COMPANION_VALUES]; /* out: valid if `agreed` */
 } mpiox_file_companion;
 
 /* This rank's call of MPI_File_open. The caller owns what it points to. */

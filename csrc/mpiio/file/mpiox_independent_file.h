@@ -1,7 +1,7 @@
 /*
  * mpiox_independent_file.h - an open file as one rank alone sees it: its view, contiguous transfers, locks, mappings.
  *
- * What every access without other ranks and the window I/O of collectives share. Offsets and lengths are bytes. Local
+ * Every access without other ranks uses it, and so does the window I/O of collectives. Offsets and lengths are bytes. Local
  * and blocking; no MPI. Several threads may use one file at once: the storage allows it, the rest is only read.
  */
 #ifndef MPIOX_INDEPENDENT_FILE_H
@@ -19,9 +19,9 @@
 #include "mpiox_storage.h"
 #include "mpiox_typemap.h"
 
-/* What one rank wants moved between its memory and the stream of its view. */
+/* The request of one rank: bytes to move between its memory and the stream of its view. */
 typedef struct mpiox_request {
-    bool write;
+    bool write;                  /* false: the access reads */
     int64_t position;            /* stream position in the view, bytes */
     int64_t length;              /* data bytes of this rank, >= 0 */
     void *buffer;                /* origin of the memory description; not modified by writes */
@@ -30,12 +30,12 @@ typedef struct mpiox_request {
     mpiox_error local_error;     /* code != 0: found before the access began */
 } mpiox_request;
 
-typedef struct mpiox_independent_counters { /* since open; any thread may raise them */
-    atomic_int_least64_t reads, writes;     /* accesses of at least one byte */
-    atomic_int_least64_t bytes_read, bytes_written;
-    atomic_int_least64_t sieved, mapped, listed, whole; /* windows by access method (mpiox_independent.c) */
-    atomic_int_least64_t locks;
-    atomic_int_least64_t nanoseconds;
+typedef struct mpiox_independent_counters {                      /* since open; any thread may raise them */
+    atomic_int_least64_t reads, writes;                          /* accesses of at least one byte */
+    atomic_int_least64_t bytes_read, bytes_written;              /* data bytes that were moved */
+    atomic_int_least64_t sieved, mapped, listed, whole;          /* windows by access method (mpiox_independent.c) */
+    atomic_int_least64_t locks;                                  /* file locks of accesses */
+    atomic_int_least64_t nanoseconds;                            /* inside accesses */
     atomic_int_least64_t device_written, device_read, device_ns; /* of all accesses of the file, also collective ones */
     mpiox_stats_trail trails[2];                                 /* of reads and of writes; with statistics only */
 } mpiox_independent_counters;
@@ -49,15 +49,15 @@ static inline void mpiox_independent_count_device(mpiox_independent_counters *co
 }
 
 typedef struct mpiox_independent_file { /* everything is borrowed */
-    mpiox_storage *storage;
-    const mpiox_typemap *view; /* size > 0; monotonic, or of a file that is only read (mpiox_overlap.h) */
-    int64_t displacement;
+    mpiox_storage *storage;             /* of the file */
+    const mpiox_typemap *view;          /* size > 0; monotonic, or of a file that is only read (mpiox_overlap.h) */
+    int64_t displacement;               /* of the view, bytes */
     int64_t tile_extent; /* 0: tiles of the view follow each other at its extent; else at this one, and may overlap */
-    const mpiox_layout *layout;
-    const mpiox_hints *hints;
-    bool atomic; /* MPI's atomic mode: every access holds a lock on its file range */
-    bool locked; /* such a lock is being held around what is done */
-    mpiox_independent_counters *counters;
+    const mpiox_layout *layout;           /* of the file */
+    const mpiox_hints *hints;             /* in force */
+    bool atomic;                          /* MPI's atomic mode: every access locks its file range */
+    bool locked;                          /* the caller has locked the range of this access */
+    mpiox_independent_counters *counters; /* raised by each access */
     pthread_mutex_t *threads; /* with a file lock: locks of a file exclude processes, not the threads of one */
     bool stripe_size_io;      /* requests hold one stripe at most: mpiox_stripe_size_io, or decided for a collective */
     bool refreshes;           /* nothing keeps nodes' caches coherent (mpiox_file_coherence.c): a lock's holder does */

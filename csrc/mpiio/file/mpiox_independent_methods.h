@@ -15,10 +15,10 @@ typedef struct mpiox_independent_window { /* the bytes of an access that are mov
 } mpiox_independent_window;
 
 typedef struct mpiox_independent_call { /* one access in progress */
-    const mpiox_independent_file *file;
-    const mpiox_request *request;
-    char *staging; /* sieve buffer, freed by the caller; NULL while none is needed */
-    int64_t staging_bytes;
+    const mpiox_independent_file *file; /* borrowed */
+    const mpiox_request *request;       /* borrowed */
+    char *staging;                      /* sieve buffer, freed by the caller; NULL while none is needed */
+    int64_t staging_bytes;              /* size of the sieve buffer; 0 while there is none */
 } mpiox_independent_call;
 
 /* Each moves the window: 0 with *moved == length (less at the end of the file), or an error's code with *moved = stream

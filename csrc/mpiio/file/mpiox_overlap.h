@@ -17,7 +17,7 @@
 typedef struct mpiox_overlap_window {
     int64_t length;       /* bytes of the stream */
     int64_t offset, span; /* the range of the file that they lie in */
-    int64_t pieces;
+    int64_t pieces;       /* consecutive pieces of the view, 1 or more */
 } mpiox_overlap_window;
 
 /* From stream position `position` on, at most `left` (> 0) bytes of the stream: one piece, or as many as lie within

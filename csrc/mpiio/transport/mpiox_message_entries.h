@@ -12,11 +12,11 @@
 /* Yields the bytes of this rank (with exchange->whole: this node) in one window, in chunks of at most half_bytes -
  * step_bytes bytes; the same ones every time. Uses b->extents[0]. */
 typedef struct mpiox_chunks {
-    const mpiox_messages *m;
-    mpiox_extent extent;
-    int64_t n, next;  /* extents of the window, and the one to go on with */
-    int64_t from, to; /* the rest of the one before: stream bytes, with exchange->whole file offsets */
-    int64_t bytes;    /* of the chunk that was yielded last: entry, runs and data, padded */
+    const mpiox_messages *m; /* borrowed */
+    mpiox_extent extent;     /* the one that from and to lie in */
+    int64_t n, next;         /* extents of the window, and the one to go on with */
+    int64_t from, to;        /* the rest of the one before: stream bytes, with exchange->whole file offsets */
+    int64_t bytes;           /* of the chunk that was yielded last: entry, runs and data, padded */
 } mpiox_chunks;
 
 void mpiox_chunks_begin(const mpiox_messages *m, mpiox_chunks *chunks, int aggregator, int64_t round);

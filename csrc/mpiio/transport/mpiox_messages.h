@@ -31,7 +31,7 @@ enum {
 
 /* Followed by run_bytes bytes of runs, then, if it carries data, by `length` bytes of data, padded to 8. */
 typedef struct mpiox_message_entry {
-    int32_t rank, run_bytes;
+    int32_t rank, run_bytes; /* owner of the data, or MPIOX_ENTRY_*; bytes of runs, 0 unless MPIOX_ENTRY_RUNS */
     int64_t position; /* in the rank's view; MPIOX_ENTRY_RUNS and MPIOX_ENTRY_EXTENT: file offset of the first byte */
     int64_t length;   /* data bytes; in a reply those that lie before the end of the file */
 } mpiox_message_entry;
@@ -64,30 +64,30 @@ typedef struct mpiox_exchange_share { /* a destination buffer of an exchange rou
     int aggregator, due;              /* index in due[] */
     int64_t at, bytes;                /* this rank's chunks in the destination buffer */
     int64_t base;                     /* among all destination buffers of the exchange round */
-    int64_t destination_bytes;
+    int64_t destination_bytes;        /* all chunks of the node in it, the end's entry not counted */
 } mpiox_exchange_share;
 
 typedef struct mpiox_exchange_round {
-    int64_t round;
+    int64_t round;                /* of the call: the number of its windows */
     mpiox_exchange_share *shares; /* [n_due]: destination buffers of the exchange round, ascending aggregators */
-    int n_shares;
-    bool counted;
-    int64_t first_step, n_steps; /* once laid out */
+    int n_shares;                 /* shares in use */
+    bool counted;                 /* this rank has added its chunks */
+    int64_t first_step, n_steps;  /* once laid out */
 } mpiox_exchange_round;
 
 /* Rounds of an aggregator, [first, last). */
 typedef struct mpiox_due {
-    int aggregator;
-    int64_t first, last;
-    int64_t counted;   /* the last exchange round that it has a destination buffer in; -1: none yet */
-    int64_t announced; /* its channel: the round of the next message, as the aggregator knows it */
+    int aggregator;      /* index among all */
+    int64_t first, last; /* half-open */
+    int64_t counted;     /* the last exchange round that it has a destination buffer in; -1: none yet */
+    int64_t announced;   /* its channel: the round of the next message, as the aggregator knows it */
 } mpiox_due;
 
-typedef struct mpiox_reply { /* of an aggregator, under way */
-    MPI_Request request;
-    char *bytes;
-    int64_t length;
-    struct mpiox_reply *next;
+typedef struct mpiox_reply {  /* of an aggregator, under way */
+    MPI_Request request;      /* of the send */
+    char *bytes;              /* the message; owned */
+    int64_t length;           /* bytes of the message */
+    struct mpiox_reply *next; /* of the inbox; NULL: the last one */
 } mpiox_reply;
 
 /* An aggregator and what other nodes send it. */
@@ -97,45 +97,45 @@ typedef struct mpiox_inbox {
     int64_t expected;      /* ends of nodes that are still to come in this exchange round */
     bool open;             /* this exchange round's messages may be received */
     MPI_Request request;   /* of the message that is being received */
-    int source;
-    int64_t bytes;
+    int source;            /* rank that has sent the message in `buffer` */
+    int64_t bytes;         /* length of the message in `buffer` */
     char *buffer;          /* [half_bytes]; only used pages take memory */
     mpiox_extent *extents; /* of the window, and where they lie in its collective buffer */
-    int64_t *offsets;
-    int64_t n_extents, extents_max;
-    mpiox_buffer_slot *slot;
-    mpiox_reply *replies;
-    int64_t reply_bytes; /* of all replies under way */
+    int64_t *offsets;      /* [n_extents] bytes from the start of the collective buffer */
+    int64_t n_extents, extents_max; /* extents of the window; room for them */
+    mpiox_buffer_slot *slot;        /* of the window of this exchange round; in shared memory */
+    mpiox_reply *replies;           /* under way; owned */
+    int64_t reply_bytes;            /* of all replies under way */
 } mpiox_inbox;
 
 typedef struct mpiox_sends { /* messages of a step under way, or replies that are awaited */
-    MPI_Request *requests;
-    char **copies; /* requests to read, compacted: to be freed */
-    int n, max;
-    bool reported; /* the node knows of this rank that they are done; or not all have been begun */
+    MPI_Request *requests;   /* [n]; owned */
+    char **copies;           /* requests to read, compacted: to be freed */
+    int n, max;              /* messages; room for them */
+    bool reported;           /* the node knows of this rank that they are done; or not all have been begun */
 } mpiox_sends;
 
 typedef struct mpiox_messages {
-    mpiox_transport base;
-    mpiox_call *call; /* in progress */
-    mpiox_idle idle;  /* the work of a rank while it waits (mpiox_message_wait.h) */
-    int64_t chunk_data, half_bytes, step_bytes;
-    mpiox_exchange *exchange;               /* in shared memory, like the following */
-    mpiox_destination_buffer *destinations; /* [MPIOX_EXCHANGE_ROUNDS][n_aggregators] */
-    mpiox_known_view *known;                /* [size] */
-    char *store, *halves;
+    mpiox_transport base;                       /* its head, by which the rounds know it */
+    mpiox_call *call;                           /* in progress */
+    mpiox_idle idle;                            /* the work of a rank while it waits (mpiox_message_wait.h) */
+    int64_t chunk_data, half_bytes, step_bytes; /* most data bytes of a chunk; bytes of half the pool; of a step */
+    mpiox_exchange *exchange;                   /* in shared memory, like the following */
+    mpiox_destination_buffer *destinations;     /* [MPIOX_EXCHANGE_ROUNDS][n_aggregators] */
+    mpiox_known_view *known;                    /* [size] */
+    char *store, *halves;                       /* the stored views (MPIOX_STORE_BYTES); both halves of the pool */
     mpiox_due *due; /* [n_due] aggregators of other nodes that this node may access in this call, ascending */
-    int n_due;
-    mpiox_exchange_round rounds[MPIOX_EXCHANGE_ROUNDS];
-    mpiox_exchange_share *shares;
-    int64_t next_count;  /* exchange round to be counted next... */
-    int64_t count_round; /* ...and its round; call->rounds: there are no more */
-    int64_t next_step;
-    int64_t n_laid;   /* exchange rounds laid out */
-    int64_t n_issued; /* reads: steps asked for */
-    mpiox_sends sends[2], receives[2];
-    mpiox_inbox inbox;
-    bool views_spread; /* the store has the present views of all ranks; the same on every rank */
+    int n_due;      /* aggregators in `due` */
+    mpiox_exchange_round rounds[MPIOX_EXCHANGE_ROUNDS]; /* number n at n % MPIOX_EXCHANGE_ROUNDS */
+    mpiox_exchange_share *shares;                       /* of all rounds[]; owned */
+    int64_t next_count;                                 /* exchange round to be counted next... */
+    int64_t count_round;                                /* ...and its round; call->rounds: there are no more */
+    int64_t next_step;                                  /* first step of the next exchange round that is laid out */
+    int64_t n_laid;                                     /* exchange rounds laid out */
+    int64_t n_issued;                                   /* reads: steps asked for */
+    mpiox_sends sends[2], receives[2]; /* by half of the pool: messages; replies that are awaited (reads) */
+    mpiox_inbox inbox;                 /* of this rank, if it is an aggregator */
+    bool views_spread;                 /* the store has the present views of all ranks; the same on every rank */
 } mpiox_messages;
 
 static inline int64_t mpiox_entry_padded(int64_t length)

@@ -21,7 +21,7 @@
 typedef struct mpiox_transport mpiox_transport;
 
 typedef struct mpiox_transport_ops {
-    const char *name;
+    const char *name; /* static text */
     /* A transport for these buffers, which must outlive it; NULL without memory. Local. */
     mpiox_transport *(*create)(mpiox_buffers *b);
     void (*free)(mpiox_transport *transport);
@@ -50,7 +50,7 @@ typedef struct mpiox_transport_ops {
 
 struct mpiox_transport { /* the head of each transport's own struct */
     const mpiox_transport_ops *ops;
-    mpiox_buffers *b;
+    mpiox_buffers *b; /* borrowed */
 };
 
 /* The transport for a file, by its topology, layout and hints; the same on every rank. Never NULL. */
