@@ -27,7 +27,7 @@
 typedef struct mpiox_arbiter mpiox_arbiter;
 
 typedef struct mpiox_arbiter_options {
-    const char *folder;
+    const char *folder;  /* where jobs and arbiter exchange files */
     const char *job;     /* name; letters, digits, '.', '_', '-' */
     const char *program; /* name that its curve has; NULL or "": as mpiox_program.h has it */
     int32_t ranks;       /* of the job */
@@ -35,7 +35,7 @@ typedef struct mpiox_arbiter_options {
     int32_t delegates;   /* that it has, one on each I/O node that it may use */
     /* On the thread of the arbiter: a map that names the job, newer than the one before. Returns when it is applied. */
     void (*apply)(void *context, const mpiox_map *map);
-    void *context;
+    void *context; /* of apply; the caller's */
 } mpiox_arbiter_options;
 
 /* Start the thread. A map that is there already is applied by it, soon. Local. MPIOX_OK, MPIOX_E_ARG (the name or the

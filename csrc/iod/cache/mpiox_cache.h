@@ -111,8 +111,8 @@ typedef struct mpiox_frame { /* 64 bytes: a cache line of its own */
     _Atomic uint32_t busy;     /* delegate: a thread works on it */
     _Atomic int64_t known_end; /* bytes of the page, from its start, that are known to exist in the file or dirty */
     _Atomic int32_t client;    /* id + 1 of the last writer; 0: not known */
-    int32_t spare_word;
-    int64_t spare;
+    int32_t spare_word;        /* not used */
+    int64_t spare;             /* not used: fills the cache line */
 } mpiox_frame;
 
 typedef struct mpiox_file_record {
@@ -211,7 +211,7 @@ typedef struct mpiox_cache_counters {
  * take turns. */
 typedef struct mpiox_cache_shard {
     atomic_int_least64_t writes, reads, bytes_written, bytes_read, misses, prefetch_used;
-    int64_t spare[2];
+    int64_t spare[2]; /* not used: fills the cache line */
 } mpiox_cache_shard;
 
 enum mpiox_life_phase { MPIOX_LIFE_NONE = 0, MPIOX_LIFE_ALIVE, MPIOX_LIFE_ENDED, MPIOX_LIFE_DEAD };
@@ -230,13 +230,13 @@ typedef struct mpiox_waiter { /* a client that has waited for more than a second
 } mpiox_waiter;
 
 typedef struct mpiox_refused { /* bytes of an error that is only counted */
-    int64_t first, end;
-    int32_t file;
+    int64_t first, end;        /* file bytes, half-open */
+    int32_t file;              /* index of the file record */
 } mpiox_refused;
 
 typedef struct mpiox_cache_header {
-    uint64_t magic, version;
-    mpiox_cache_geometry geometry;
+    uint64_t magic, version;       /* of the format; mpiox_cache_attach() checks both */
+    mpiox_cache_geometry geometry; /* as planned; constant */
     /* offsets from the segment's start */
     int64_t ring_at, buckets_at, frames_at, dirty_at, blocks_at, pages_at, total_bytes;
     uint32_t bucket_count;       /* a power of two */
@@ -254,17 +254,17 @@ typedef struct mpiox_cache_header {
     _Atomic int64_t alive_ns;       /* which notes the time, of CLOCK_REALTIME */
     _Atomic int32_t together;       /* 1: it was found with the caches of all other delegates of its job */
     _Atomic int32_t threads;        /* life[] in use */
-    mpiox_life life[MPIOX_CACHE_MAX_THREADS];
-    pthread_mutex_t rescue_lock;  /* robust; owned by the survivor at work */
-    _Atomic int32_t adopting;     /* 1: what an earlier job has left is still brought to its files */
-    _Atomic int32_t dirty_frames; /* estimate, for the status */
-    pthread_mutex_t refused_lock; /* robust; locked under an error_lock */
-    int32_t refused_count;        /* under refused_lock, as the next */
-    mpiox_refused refused[MPIOX_CACHE_REFUSED];
-    mpiox_waiter waiters[MPIOX_CACHE_WAITERS];
-    mpiox_cache_counters counters; /* without the counts in shards[] */
+    mpiox_life life[MPIOX_CACHE_MAX_THREADS];   /* of the threads of the delegate; [0]: the service thread */
+    pthread_mutex_t rescue_lock;                /* robust; owned by the survivor at work */
+    _Atomic int32_t adopting;                   /* 1: what an earlier job has left is still brought to its files */
+    _Atomic int32_t dirty_frames;               /* estimate, for the status */
+    pthread_mutex_t refused_lock;               /* robust; locked under an error_lock */
+    int32_t refused_count;                      /* under refused_lock, as the next */
+    mpiox_refused refused[MPIOX_CACHE_REFUSED]; /* the first refused_count are valid */
+    mpiox_waiter waiters[MPIOX_CACHE_WAITERS];  /* for the status; each client writes its own entry */
+    mpiox_cache_counters counters;              /* without the counts in shards[] */
     _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
-    mpiox_file_record files[MPIOX_CACHE_MAX_FILES];
+    mpiox_file_record files[MPIOX_CACHE_MAX_FILES]; /* openers 0: a free record */
 } mpiox_cache_header;
 
 /* ---- this process's view of a segment ---------------------------------------------------------------------------- */
@@ -280,9 +280,9 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     _Atomic uint32_t *blocks;  /* page_bytes / 4096 words per frame */
     char *pages;               /* page-aligned */
     int64_t page_bytes;        /* these three: as in the header, read once */
-    int32_t frame_count;
-    uint32_t bucket_count; /* a power of two */
-    int disk;              /* a cache on a disk: a descriptor of its file, or -1 */
+    int32_t frame_count;       /* as geometry.frames */
+    uint32_t bucket_count;     /* a power of two */
+    int disk;                  /* a cache on a disk: a descriptor of its file, or -1 */
 } mpiox_cache;
 
 /* Set geometry->frames, and a smaller page_bytes if not even one page fits (down to 4096). MPIOX_E_ARG: the cap has no

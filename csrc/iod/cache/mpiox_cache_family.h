@@ -30,16 +30,16 @@
 #define MPIOX_CACHE_SLACK_NS INT64_C(2000000000)
 
 typedef struct mpiox_cache_member { /* a cache in a file that is mapped */
-    mpiox_cache cache;
-    void *base;
-    size_t bytes;
-    int fd;
+    mpiox_cache cache;              /* pointers into the mapping */
+    void *base;                     /* start of the mapping; owned */
+    size_t bytes;                   /* mapped */
+    int fd;                         /* of the file; owned */
 } mpiox_cache_member;
 
 typedef struct mpiox_cache_family {
     mpiox_cache_member *members; /* the first is the cache to recover */
-    int32_t count;
-    bool complete; /* all caches of the job are here, or were at the first recovery of one */
+    int32_t count;               /* members */
+    bool complete;               /* all caches of the job are here, or were at the first recovery of one */
 } mpiox_cache_family;
 
 /* Map a cache: a plain file of one name that belongs to the caller, and that no other user may open. 0, MPIOX_E_IO,

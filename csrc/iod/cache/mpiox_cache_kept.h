@@ -20,10 +20,10 @@
 typedef struct mpiox_cache_left { /* of a file bytes are left */
     const char *file;             /* its own name */
     const char *why;              /* the rest of a message, after that name */
-    int sys_errno;
-    bool changed; /* a foreign process has written it since */
-    bool whole;   /* all its bytes are written, but it has not got its name */
-    bool waits;   /* the same, since other caches may have bytes of it, which are recovered after this one */
+    int sys_errno;                /* of the failure */
+    bool changed;                 /* a foreign process has written it since */
+    bool whole;                   /* all its bytes are written, but it has not got its name */
+    bool waits; /* the same, since other caches may have bytes of it, which are recovered after this one */
 } mpiox_cache_left;
 
 typedef void (*mpiox_cache_reporter)(void *context, const mpiox_cache_left *left);

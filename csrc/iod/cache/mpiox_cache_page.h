@@ -13,15 +13,15 @@
 typedef struct mpiox_page_access {
     int32_t file;   /* index of the file record at this delegate */
     int32_t client; /* id + 1 of the client, for the order of requests; 0: not known */
-    int64_t page;
-    bool write;
+    int64_t page;   /* index in the file: byte offset / page_bytes */
+    bool write;     /* false: the access reads */
     /* File: stream byte k of the view lies at file offset origin + offset(view, position + k). All `length` stream
      * bytes lie inside the page. view NULL: contiguous, at file offset origin + position + k. */
     const mpiox_typemap *view;
     int64_t origin, position, length;
     mpiox_memory_layout memory; /* the same stream bytes in memory; not modified by writes */
     const int64_t *ahead;       /* reads: pages likely to be read next from this delegate, or NULL */
-    int32_t ahead_count;
+    int32_t ahead_count;        /* entries of `ahead` */
     bool impatient; /* a page whose range is changing hands is MPIOX_PAGE_MOVED at once, not after half a second */
 } mpiox_page_access;
 

@@ -25,8 +25,8 @@ typedef struct mpiox_cache_wait { /* start from {0} */
     double last, seconds;         /* of the monotonic clock; polled so far */
     uint32_t beat;                /* of the delegate when the wait began */
     int32_t entry;                /* of waiters[], + 1; 0: none */
-    bool reported;
-    const char *path; /* of a file that is not known by its number, or NULL */
+    bool reported;                /* the report of this wait has been made */
+    const char *path;             /* of a file that is not known by its number, or NULL */
 } mpiox_cache_wait;
 
 /* How a process reports its waits. Plain data. */

@@ -45,12 +45,12 @@ typedef struct mpiox_client_record { /* a process that uses the delegate */
 enum { MPIOX_RING_CLIENTS = 1024 };
 
 struct mpiox_ring_area {
-    mpiox_futex bell;       /* raised with every token */
-    uint32_t slots, tokens; /* tokens = slots + frames */
-    uint32_t cursor;        /* delegate: where it continues to take tokens */
-    uint32_t spare;
-    int64_t slots_at, pending_at, summary_at; /* offsets from this struct */
-    mpiox_client_record clients[MPIOX_RING_CLIENTS];
+    mpiox_futex bell;                                /* raised with every token */
+    uint32_t slots, tokens;                          /* tokens = slots + frames */
+    uint32_t cursor;                                 /* delegate: where it continues to take tokens */
+    uint32_t spare;                                  /* not used */
+    int64_t slots_at, pending_at, summary_at;        /* offsets from this struct */
+    mpiox_client_record clients[MPIOX_RING_CLIENTS]; /* by the id that mpiox_ring_join() returns */
     /* then: slots; pending, one bit per token; summary, one bit per word of pending */
 };
 

@@ -29,9 +29,9 @@ int mpiox_link_behind_settle(mpiox_link *link, mpiox_error *error);
 
 /* The batches that were not deposited, with all that their records name. */
 typedef struct mpiox_link_undelivered {
-    mpiox_link_batch batches[2]; /* the older one first */
-    mpiox_link_view_entry views[MPIOX_LINK_VIEWS];
-    mpiox_link_filter_entry filters[MPIOX_LINK_FILTERS];
+    mpiox_link_batch batches[2];                         /* the older one first */
+    mpiox_link_view_entry views[MPIOX_LINK_VIEWS];       /* by the number in a record */
+    mpiox_link_filter_entry filters[MPIOX_LINK_FILTERS]; /* by the number in a record */
 } mpiox_link_undelivered;
 
 /* Take them out; writes are collected again from here on. False: there are none. */

@@ -20,55 +20,55 @@ enum { MPIOX_LINK_CHUNK = 256 * 1024 }; /* of the buffer that packs and unpacks 
 
 typedef struct mpiox_link_view_entry {
     mpiox_typemap *view; /* NULL: none */
-    uint64_t used;
+    uint64_t used;       /* value of link->uses at its last use; the lowest one is replaced first */
 } mpiox_link_view_entry;
 
 typedef struct mpiox_link_filter_entry {
     mpiox_link_filter filter; /* unit_bytes 0: none */
-    uint64_t used;
+    uint64_t used;            /* as in mpiox_link_view_entry */
 } mpiox_link_filter_entry;
 
 typedef struct mpiox_link_batch { /* collected writes: a message being made, or one without an answer yet */
     char *bytes;                  /* records with their data, as they are sent; NULL: not allocated */
-    int64_t used;
-    int64_t last;    /* where the last record is; -1: none */
-    int32_t records; /* number of them */
-    int32_t first;   /* the first one that was not carried out */
-    uint32_t number; /* of the message, when it was sent */
-    bool sent;
+    int64_t used;                 /* bytes of `bytes` in use */
+    int64_t last;                 /* where the last record is; -1: none */
+    int32_t records;              /* number of them */
+    int32_t first;                /* the first one that was not carried out */
+    uint32_t number;              /* of the message, when it was sent */
+    bool sent;                    /* its message was sent, perhaps in vain; no answer has come yet */
 } mpiox_link_batch;
 
 typedef struct mpiox_link {
-    mpiox_link_stream stream;
-    int heartbeat; /* socket of the heartbeats, or -1 */
-    pthread_t heartbeat_thread;
-    bool has_heartbeat;
-    atomic_bool alive;
-    int64_t page_bytes; /* of the delegate */
-    uint8_t session[MPIOX_HANDSHAKE_KEY];
+    mpiox_link_stream stream;             /* the connection for requests */
+    int heartbeat;                        /* socket of the heartbeats, or -1 */
+    pthread_t heartbeat_thread;           /* valid if has_heartbeat */
+    bool has_heartbeat;                   /* the thread was started, and is to be joined */
+    atomic_bool alive;                    /* the connection works; once false it stays false */
+    int64_t page_bytes;                   /* of the delegate */
+    uint8_t session[MPIOX_HANDSHAKE_KEY]; /* key of the handshake, for seals */
 
-    pthread_mutex_t lock;
-    pthread_cond_t next_ticket;
-    uint64_t tickets, serving;
+    pthread_mutex_t lock;       /* protects the fields from next_ticket to seen_moves */
+    pthread_cond_t next_ticket; /* signalled when `serving` rises */
+    uint64_t tickets, serving;  /* number of the next thread that comes; number of the thread that has the link */
     /* seconds of the monotonic clock: the start of the request, or the last passing of bytes; 0: no thread uses the
      * link */
     double request_began;
     uint64_t seen_moves; /* of the stream, under the lock */
 
     /* With the link acquired: */
-    uint32_t number; /* of the last request that is answered */
-    uint32_t epoch;  /* of writes */
-    uint64_t openings;
-    uint64_t uses;
-    mpiox_link_view_entry views[MPIOX_LINK_VIEWS];
-    mpiox_link_filter_entry filters[MPIOX_LINK_FILTERS];
-    char *buffer; /* MPIOX_LINK_CHUNK bytes, on demand */
+    uint32_t number;                                     /* of the last request that is answered */
+    uint32_t epoch;                                      /* of writes */
+    uint64_t openings;                                   /* sealed requests that were sent */
+    uint64_t uses;                                       /* uses of views and filters: the clock of their `used` */
+    mpiox_link_view_entry views[MPIOX_LINK_VIEWS];       /* that the delegate knows, by number */
+    mpiox_link_filter_entry filters[MPIOX_LINK_FILTERS]; /* that the delegate knows, by number */
+    char *buffer;                                        /* MPIOX_LINK_CHUNK bytes, on demand */
 
-    int64_t behind_bytes; /* of a batch; 0: writes are not collected */
-    mpiox_link_batch batches[2];
-    int32_t filling; /* which of them */
-    int32_t stuck;   /* why collected writes could not be carried out, or MPIOX_OK */
-    mpiox_error stuck_error;
+    int64_t behind_bytes;        /* of a batch; 0: writes are not collected */
+    mpiox_link_batch batches[2]; /* collected writes */
+    int32_t filling;             /* which of them */
+    int32_t stuck;               /* why collected writes could not be carried out, or MPIOX_OK */
+    mpiox_error stuck_error;     /* of `stuck` */
 } mpiox_link;
 
 mpiox_link *mpiox_link_new(void);          /* without sockets, not alive; NULL: no memory */

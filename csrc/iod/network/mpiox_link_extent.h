@@ -25,33 +25,33 @@ enum { MPIOX_LINK_MAX_SKIPS = 1 << 20 };
 
 /* Part of a view that belongs to one delegate. */
 typedef struct mpiox_link_access {
-    int32_t file;
+    int32_t file;                     /* index of the file record at the delegate */
     bool write, beyond;               /* beyond: as for mpiox_cache_access_page() */
     bool at_once;                     /* a write that must not be collected (mpiox_link_set_write_behind()) */
     const mpiox_typemap *view;        /* NULL: contiguous */
     int64_t origin, position, length; /* stream bytes; only those in pages of the delegate are moved */
     mpiox_memory_layout memory;       /* the same stream bytes in memory */
     int64_t unit_bytes;               /* pages of the delegate: units u = offset / unit_bytes with owner[u % ranges] */
-    int32_t ranges;
-    const int16_t *owner; /* [ranges] */
-    int32_t delegate;     /* its index */
-    const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
-    int32_t ahead_count;
+    int32_t ranges;                   /* page ranges of the file (mpiox_cache.h) */
+    const int16_t *owner;             /* [ranges] */
+    int32_t delegate;                 /* its index */
+    const int64_t *ahead;             /* reads: pages likely to be read next from this delegate, or NULL */
+    int32_t ahead_count;              /* entries of `ahead` */
 } mpiox_link_access;
 
-typedef struct mpiox_link_filter { /* which units of a file belong to the delegate; as it is sent */
-    int64_t unit_bytes;
-    int32_t ranges;
-    int32_t delegate;
+typedef struct mpiox_link_filter {    /* which units of a file belong to the delegate; as it is sent */
+    int64_t unit_bytes;               /* of a unit of the file; a multiple of a page */
+    int32_t ranges;                   /* page ranges of the file (mpiox_cache.h) */
+    int32_t delegate;                 /* index of the delegate */
     int16_t owner[MPIOX_FILE_RANGES]; /* of range u mod ranges for unit u; zeros behind the last one */
 } mpiox_link_filter;
 
 typedef struct mpiox_link_walk {
-    const mpiox_link_filter *filter;
-    const mpiox_typemap *view; /* NULL: contiguous */
-    int64_t origin;
-    int64_t position, end; /* stream positions that are left */
-    int32_t skips;         /* steps through units of others so far */
+    const mpiox_link_filter *filter; /* borrowed */
+    const mpiox_typemap *view;       /* NULL: contiguous */
+    int64_t origin;                  /* file offset of the view's start */
+    int64_t position, end;           /* stream positions that are left */
+    int32_t skips;                   /* steps through units of others so far */
 } mpiox_link_walk;
 
 /* 0 or MPIOX_E_CORRUPT */

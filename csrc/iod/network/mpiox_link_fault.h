@@ -21,7 +21,7 @@
 #include "mpiox_error.h"
 
 typedef struct mpiox_link_fault {
-    int64_t delay_ms;
+    int64_t delay_ms;    /* milliseconds before each message; 0: none */
     int64_t left;        /* bytes until the connection breaks */
     int64_t short_bytes; /* INT64_MAX: any number */
 } mpiox_link_fault;

@@ -51,12 +51,12 @@ enum mpiox_link_op {
 enum { MPIOX_LINK_REFUSED = 100 }; /* a result */
 
 typedef struct mpiox_link_message {
-    uint32_t magic;
-    uint16_t version, op;
-    uint32_t number;
-    int32_t result; /* answers */
-    int64_t bytes;  /* of the body */
-    union {         /* by operation; an answer has a value */
+    uint32_t magic;       /* MPIOX_LINK_MAGIC */
+    uint16_t version, op; /* MPIOX_LINK_VERSION; the operation, MPIOX_LINK_* */
+    uint32_t number;      /* of the request; an answer has that of its request */
+    int32_t result;       /* answers */
+    int64_t bytes;        /* of the body */
+    union {               /* by operation; an answer has a value */
         struct {
             int64_t token, page_bytes;
         } hello;
@@ -81,19 +81,19 @@ typedef struct mpiox_link_message {
             int64_t file, first, count; /* pages; first 0 .. MPIOX_LINK_MAX_OFFSET, count 1 .. MPIOX_LINK_PAGES */
         } cached;
         int64_t value;
-        int64_t words[5];
+        int64_t words[5]; /* reserves 40 bytes for every operation */
     };
 } mpiox_link_message;
 
-typedef struct mpiox_link_record { /* an access, or a part of one */
-    int32_t file;
-    int16_t view, filter; /* numbers; view -1: contiguous */
-    int64_t origin, position, length;
-    int64_t bytes; /* those that belong to the delegate; in a write they follow */
+typedef struct mpiox_link_record {    /* an access, or a part of one */
+    int32_t file;                     /* index of the file record at the delegate */
+    int16_t view, filter;             /* numbers; view -1: contiguous */
+    int64_t origin, position, length; /* as in mpiox_page_access */
+    int64_t bytes;                    /* those that belong to the delegate; in a write they follow */
 } mpiox_link_record;
 
-typedef struct mpiox_link_call_body { /* the fields of a mpiox_slot that travel */
-    int32_t op, file, result, text_bytes;
+typedef struct mpiox_link_call_body {     /* the fields of a mpiox_slot that travel */
+    int32_t op, file, result, text_bytes; /* as in the slot; bytes of `text` that are in use */
     mpiox_op_question question;
     mpiox_op_answer answer;
     mpiox_error error;

@@ -18,12 +18,12 @@
 #endif
 
 typedef struct mpiox_link_stream {
-    int fd;
+    int fd;                      /* the socket */
     int32_t start, end;          /* bytes of `buffer` that have been received and not been read */
     atomic_uint_least64_t moves; /* times that bytes have passed, either way; any thread may read it */
-    char buffer[8192];
+    char buffer[8192];           /* received bytes */
 #ifdef MPIOX_TESTING
-    mpiox_link_fault fault;
+    mpiox_link_fault fault; /* faults that a test has ordered */
 #endif
 } mpiox_link_stream;
 

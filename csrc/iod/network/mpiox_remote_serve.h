@@ -19,14 +19,14 @@
 
 enum { MPIOX_STORE_CHUNKS = 256, MPIOX_STORE_CHUNK_MIN = 8 * 1024, MPIOX_STORE_CHUNK_MAX = 256 * 1024 };
 
-typedef struct mpiox_remote_store { /* memory for data in flight */
-    pthread_mutex_t lock;
-    pthread_cond_t given_back;
-    int64_t chunk_bytes;
-    int32_t chunks; /* at most; made on demand */
-    int32_t made, free_count;
-    char *free_chunks[MPIOX_STORE_CHUNKS];
-    bool ending;
+typedef struct mpiox_remote_store {        /* memory for data in flight */
+    pthread_mutex_t lock;                  /* protects the free chunks and `ending` */
+    pthread_cond_t given_back;             /* signalled when a chunk comes back, or `ending` is set */
+    int64_t chunk_bytes;                   /* of a chunk */
+    int32_t chunks;                        /* at most; made on demand */
+    int32_t made, free_count;              /* chunks that exist; of them free */
+    char *free_chunks[MPIOX_STORE_CHUNKS]; /* the first free_count; owned */
+    bool ending;                           /* no thread waits for a chunk any more */
 } mpiox_remote_store;
 
 void mpiox_remote_store_init(mpiox_remote_store *store, int64_t bytes); /* for all chunks together */

@@ -12,29 +12,32 @@
 typedef struct mpiox_process {
     int32_t index, node;   /* node: as in the topology of MPI_COMM_WORLD (pretended nodes count); -1: outside the job */
     bool local;            /* this process maps its memory */
-    mpiox_segment segment; /* local */
-    mpiox_cache cache;     /* local */
+    mpiox_segment segment; /* local: its memory, mapped */
+    mpiox_cache cache;     /* local: its cache, in `segment` */
     int client;            /* id by mpiox_ring_join() (local) */
-    mpiox_link *link;      /* not local */
+    mpiox_link *link;      /* not local: connection for requests, owned; NULL: none */
     int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
-    bool settled, lost;    /* it is gone; it is unknown whether its pages are in the file */
-    atomic_bool left;      /* not local: this process asks it nothing any more */
-    bool reported;         /* not local: that a rank waits for it has been reported; only for the watcher */
-    char host[64];
-    int64_t pid;
+    /* settled: this process has detected its end (local: only if its cache cannot be read); lost: it is unknown whether
+     * all its pages are in the file */
+    bool settled, lost;
+    atomic_bool left; /* not local: this process has left it, and sends it no requests */
+    bool reported;    /* not local: the watcher has reported the present wait for it; only the watcher uses this */
+    char host[64];    /* its host name */
+    int64_t pid;      /* its process, on its host */
     mpiox_rendezvous_address lives_at; /* its liveness service; port 0: there is none */
 } mpiox_process;
 
 /* What a delegate announces after its start. Plain data: it travels over MPI and through pipes. */
 typedef struct mpiox_announcement {
-    int32_t code; /* MPIOX_OK: it runs; else *error explains why not */
-    int32_t index, node;
-    int32_t listens; /* `link`: the address for connections; `liveness`: that of its liveness service (port 0: none) */
+    int32_t code;        /* MPIOX_OK: it runs; else *error explains why not */
+    int32_t index, node; /* of the delegate, as in mpiox_process */
+    int32_t listens;     /* 1: it accepts connections, `link` and `liveness` are valid; else 0 */
+    /* its process on its host; of its cache: bytes of a page, bytes of the segment */
     int64_t pid, page_bytes, cap_bytes;
-    int64_t spawned_pid; /* the process that MPI spawned for it; 0: none */
-    char host[64];
-    mpiox_segment_address segment;
-    mpiox_rendezvous_address link, liveness;
+    int64_t spawned_pid;                     /* the process that MPI spawned for it; 0: none */
+    char host[64];                           /* its host name */
+    mpiox_segment_address segment;           /* by which processes of its node map its memory */
+    mpiox_rendezvous_address link, liveness; /* for requests; of its liveness service, port 0: there is none */
     mpiox_error error; /* with MPIOX_OK: why its cache is in memory though a folder was named, or clear */
 } mpiox_announcement;
 

@@ -20,8 +20,8 @@
 enum { MPIOX_PROCESS_SOCKET = 3 }; /* the descriptor by which a supervisor talks to its parent */
 
 typedef struct mpiox_process_child {
-    pid_t pid; /* the supervisor's; 0: it is no child of this process */
-    int socket;
+    pid_t pid;  /* the supervisor's; 0: it is no child of this process */
+    int socket; /* to the supervisor, for orders, announcement and verdict; -1: closed */
 } mpiox_process_child;
 
 /* Where the executable is: beside the library. 0, or MPIOX_E_UNSUPPORTED if it is not there. */

@@ -17,9 +17,9 @@
 
 /* Plain data: it travels over MPI and through pipes. */
 typedef struct mpiox_process_launcher_id {
-    int64_t pid; /* 0: none */
-    uint64_t device, inode;
-    char host[64];
+    int64_t pid;            /* the rank's, in its own process-id namespace; 0: none */
+    uint64_t device, inode; /* of the rank's standard error */
+    char host[64];          /* name of the rank's host */
 } mpiox_process_launcher_id;
 
 /* The calling process. Local. */

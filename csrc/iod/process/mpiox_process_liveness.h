@@ -23,10 +23,11 @@
 
 typedef struct mpiox_liveness_peer mpiox_liveness_peer;
 
-typedef struct mpiox_liveness { /* start from {0} */
-    mpiox_rendezvous *rendezvous;
-    int32_t count, room;
-    mpiox_liveness_peer *peers; /* [count]; each has proven that it is the job's */
+typedef struct mpiox_liveness {   /* start from {0} */
+    mpiox_rendezvous *rendezvous; /* the listener; owned */
+    int32_t count, room;          /* peers; room in the array */
+    mpiox_liveness_peer *peers;   /* [count], owned; each has proven that it is the job's */
+    /* asked: a peer has sent a query; answered, whole: mpiox_liveness_answer() was called, and its argument */
     bool asked, answered, whole;
 } mpiox_liveness;
 

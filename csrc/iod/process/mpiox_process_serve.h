@@ -11,10 +11,10 @@
 #include "mpiox_process_peers.h"
 
 typedef struct mpiox_process_instance { /* start from {0} */
-    mpiox_server *server;
-    mpiox_remote *remote;
-    mpiox_process_peers *peers; /* NULL: no copies are kept */
-    char cache_dirs[256];       /* as in mpiox_server_options */
+    mpiox_server *server;               /* owned */
+    mpiox_remote *remote;               /* serves clients of other nodes; owned; NULL: none */
+    mpiox_process_peers *peers;         /* NULL: no copies are kept */
+    char cache_dirs[256];               /* as in mpiox_server_options */
 } mpiox_process_instance;
 
 /* Create its memory and accept connections; *out is its announcement, or explains why it failed. Binds the calling

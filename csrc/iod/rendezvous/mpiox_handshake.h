@@ -46,7 +46,7 @@ typedef struct mpiox_handshake {
     uint8_t key[MPIOX_HANDSHAKE_KEY]; /* of the secret */
     uint16_t purpose;                 /* the connector's; at the listener 0 until the hello has arrived */
     uint8_t end[18];                  /* address (IPv4: mapped) and port of the listener */
-    uint8_t nonces[2][32];
+    uint8_t nonces[2][32];            /* of the connector and of the listener */
 } mpiox_handshake;
 
 /* end: the listener's, by getpeername() of the connector, getsockname() of the listener. purpose: 0 at the listener.

@@ -57,11 +57,11 @@
 
 enum { MPIOX_RENDEZVOUS_ADDRESSES = 8, MPIOX_RENDEZVOUS_INTERFACES = 64 };
 
-typedef struct mpiox_rendezvous_address { /* of a listener. Plain data: it travels over MPI */
-    int32_t count;
+typedef struct mpiox_rendezvous_address {      /* of a listener. Plain data: it travels over MPI */
+    int32_t count;                             /* addresses in `host` */
     char host[MPIOX_RENDEZVOUS_ADDRESSES][64]; /* numeric IPv4 or IPv6 addresses, best first */
-    int32_t port;
-    uint64_t secret[2]; /* that admits a connection */
+    int32_t port;                              /* of all addresses; 0: there is no listener */
+    uint64_t secret[2];                        /* that admits a connection */
 } mpiox_rendezvous_address;
 
 typedef struct mpiox_rendezvous_place {           /* where to listen. Plain data */
@@ -73,11 +73,11 @@ typedef struct mpiox_rendezvous_place {           /* where to listen. Plain data
 
 typedef struct mpiox_rendezvous mpiox_rendezvous;
 
-typedef struct mpiox_rendezvous_peer { /* one that is admitted */
-    int fd;                            /* blocking, the caller's from now on */
-    uint16_t purpose;
-    int64_t token;
-    uint8_t session[MPIOX_HANDSHAKE_KEY];
+typedef struct mpiox_rendezvous_peer {    /* one that is admitted */
+    int fd;                               /* blocking, the caller's from now on */
+    uint16_t purpose;                     /* enum mpiox_purpose; one that the listener admits */
+    int64_t token;                        /* the connector's; its meaning depends on the purpose */
+    uint8_t session[MPIOX_HANDSHAKE_KEY]; /* key that only the two sides know */
 } mpiox_rendezvous_peer;
 
 typedef struct mpiox_rendezvous_counts {
@@ -104,11 +104,11 @@ mpiox_rendezvous_counts mpiox_rendezvous_count(const mpiox_rendezvous *rendezvou
 
 /* ---- the connector ----------------------------------------------------------------------------------------------- */
 
-typedef struct mpiox_rendezvous_wish { /* a request, and its result */
-    uint16_t purpose;
-    int64_t token;
-    void *welcome; /* the first bytes that the listener's side sends when it has admitted us */
-    size_t welcome_bytes;
+typedef struct mpiox_rendezvous_wish {    /* a request, and its result */
+    uint16_t purpose;                     /* enum mpiox_purpose */
+    int64_t token;                        /* sent to the listener; its meaning depends on the purpose */
+    void *welcome;                        /* the first bytes that the listener's side sends when it has admitted us */
+    size_t welcome_bytes;                 /* bytes of `welcome`; exactly so many are read */
     uint8_t session[MPIOX_HANDSHAKE_KEY]; /* set; on some failures, too */
 } mpiox_rendezvous_wish;
 

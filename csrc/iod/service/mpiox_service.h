@@ -41,10 +41,10 @@ typedef enum mpiox_service_mode {
 } mpiox_service_mode;
 
 typedef struct mpiox_service {
-    int32_t count;
-    mpiox_process *delegates; /* [count] */
-    mpiox_service_mode mode;
-    int64_t page_bytes, cap_bytes; /* of each delegate */
+    int32_t count;                 /* delegates of the job */
+    mpiox_process *delegates;      /* [count] */
+    mpiox_service_mode mode;       /* how they were started; NONE: there are none */
+    int64_t page_bytes, cap_bytes; /* of each delegate: bytes of a page of its cache, bytes of its segment */
     int32_t ranks;                 /* of the program */
     int32_t nodes;                 /* that MPI_COMM_WORLD runs on, pretended ones too */
     bool first;                    /* this process is its rank 0 */

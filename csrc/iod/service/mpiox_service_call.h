@@ -25,10 +25,10 @@ enum { MPIOX_SERVICE_CALL_TEXT = 1024 };
 /* ---- rank 0 ------------------------------------------------------------------------------------------------------ */
 
 typedef struct mpiox_service_call { /* start from {0} */
-    mpiox_rendezvous *rendezvous;
-    int32_t count;
-    int *sockets;           /* [count], -1: has not called */
-    uint64_t (*secrets)[2]; /* [count], of the delegates */
+    mpiox_rendezvous *rendezvous;   /* the listener; owned */
+    int32_t count;                  /* processes that are to call: one for each delegate */
+    int *sockets;                   /* [count], -1: has not called */
+    uint64_t (*secrets)[2];         /* [count], of the delegates */
 } mpiox_service_call;
 
 /* text: the message for the spawned processes (MPIOX_SERVICE_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM; close

@@ -17,8 +17,8 @@ typedef struct mpiox_service_patience {
 
 /* A wait that asks again and again. Start from {0}. */
 typedef struct mpiox_service_wait {
-    const mpiox_process *delegate;
-    mpiox_cache_wait wait;
+    const mpiox_process *delegate; /* that this process waits for; borrowed; NULL: none yet */
+    mpiox_cache_wait wait;         /* the wait for that delegate */
 } mpiox_service_wait;
 
 /* From now on in this process; before threads use delegates. */

@@ -13,7 +13,7 @@
 #include "mpiox_topology.h"
 
 typedef struct mpiox_service_plan {
-    int32_t count;
+    int32_t count;               /* delegates of the job; 0: none */
     double seconds;              /* that a step may take */
     int32_t report_s;            /* seconds of waiting after which a rank prints a line; 0: never */
     mpiox_process_orders orders; /* the same for all, but for .node and .server.delegate */

@@ -17,9 +17,9 @@
 
 typedef struct mpiox_service_spawned { /* start from {.inter = MPI_COMM_NULL} */
     MPI_Comm inter;                    /* rank 0: to the spawned processes */
-    mpiox_service_call call;           /* rank 0 */
-    int64_t *pids;                     /* rank 0: those on its host, [count] */
-    int32_t count;
+    mpiox_service_call call;           /* rank 0: their connections */
+    int64_t *pids;                     /* rank 0: spawned processes on its host, [count]; owned */
+    int32_t count;                     /* entries of `pids` */
 } mpiox_service_spawned;
 
 /* Can rank 0's MPI library spawn here? NULL, or why not. Local. */

@@ -1,8 +1,8 @@
 /*
  * mpiox_independent_file.h - an open file as one rank alone sees it: its view, contiguous transfers, locks, mappings.
  *
- * Every access without other ranks uses it, and so does the window I/O of collectives. Offsets and lengths are bytes. Local
- * and blocking; no MPI. Several threads may use one file at once: the storage allows it, the rest is only read.
+ * Every access without other ranks uses it, and so does the window I/O of collectives. Offsets and lengths are bytes.
+ * Local and blocking; no MPI. Several threads may use one file at once: the storage allows it, the rest is only read.
  */
 #ifndef MPIOX_INDEPENDENT_FILE_H
 #define MPIOX_INDEPENDENT_FILE_H
