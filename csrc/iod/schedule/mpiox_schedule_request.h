@@ -29,8 +29,8 @@ typedef struct mpiox_schedule_request {
     int64_t flow;                 /* the flow that is charged: wfq */
     int32_t weight;               /* of the flow, >= 1: wfq */
     int32_t target;               /* that has the bytes; -1: not known: twins */
-    bool write;
-    uint64_t tag; /* the caller's */
+    bool write;                   /* false: the request reads */
+    uint64_t tag;                 /* the caller's */
 } mpiox_schedule_request;
 
 /* X(name, unit, meaning): totals since the queue was made. */

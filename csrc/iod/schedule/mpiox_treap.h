@@ -20,11 +20,11 @@ typedef struct mpiox_treap_node {
 } mpiox_treap_node;
 
 typedef struct mpiox_treap { /* an array of elements */
-    void *owner;
+    void *owner;             /* of the array; passed to the functions */
     mpiox_treap_node *first; /* of element 0 */
     size_t stride;           /* bytes from one element to the next */
-    bool (*is_before)(const void *owner, uint32_t element, const void *place);
-    void (*renew)(void *owner, uint32_t element); /* its subtree is another one; or NULL */
+    bool (*is_before)(const void *owner, uint32_t element, const void *place); /* the order of the tree */
+    void (*renew)(void *owner, uint32_t element);                              /* its subtree is another one; or NULL */
 } mpiox_treap;
 
 /* The element's place is at `place`, in no tree of this root before. */

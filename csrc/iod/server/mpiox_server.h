@@ -37,23 +37,24 @@ typedef struct mpiox_server_options {
     bool keep;                     /* the file there keeps its name until all that is in it is in the files */
     bool early;                    /* memory is to be there before it is needed */
     int64_t memory_bytes;          /* the cap if none of them has room for it */
-    int32_t delegate, delegates;
-    int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
-    int32_t prefetch_pages; /* read ahead of each reader at most; 0: off */
-    int32_t storage;        /* mpiox_storage_kind */
+    int32_t delegate, delegates;   /* own index; delegates of the job */
+    int32_t io_threads;            /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
+    int32_t prefetch_pages;        /* read ahead of each reader at most; 0: off */
+    int32_t storage;               /* mpiox_storage_kind */
     /* The order in which requests are served: a policy of csrc/iod/schedule, or "" and "elevator" for the built-in one.
      * */
     char scheduler[16];
     int64_t quantum; /* bytes; 0: 4 MiB */
+    /* of the scheduler: microseconds of a window; milliseconds of its patience */
     int32_t window_us, order_patience_ms;
     double patience_s; /* seconds after which the delegate ends if no client has joined; 0: 60 */
 } mpiox_server_options;
 
 /* Bytes of a file that could not be written, and were not reported. */
 typedef struct mpiox_server_lost {
-    mpiox_error error;
-    int32_t more; /* of the last one of a file: ranges that are only counted */
-    char path[MPIOX_CACHE_PATH_BYTES];
+    mpiox_error error;                 /* names the bytes */
+    int32_t more;                      /* of the last one of a file: ranges that are only counted */
+    char path[MPIOX_CACHE_PATH_BYTES]; /* of the file */
 } mpiox_server_lost;
 
 /* Create the segment and format it; state STARTING. Clients of this node attach by *address. 0, MPIOX_E_ARG,
@@ -63,7 +64,7 @@ int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out,
                         mpiox_error *error);
 /* Other delegates of the job, of whose files this one keeps copies. */
 typedef struct mpiox_server_peers {
-    void *context;
+    void *context;                                      /* of both functions; the caller's */
     int (*name)(void *context, const mpiox_slot *slot); /* MPIOX_OP_PEER: the answer's result */
     double (*gone_s)(void *context, int32_t delegate);  /* for how many seconds one has been gone; 0: not known to be */
 } mpiox_server_peers;

@@ -162,27 +162,27 @@ typedef struct mpiox_flush_barrier {
 } mpiox_flush_barrier;
 
 typedef struct mpiox_ghost { /* a page that has left the cache */
-    int64_t page;
-    int32_t file;
-    uint32_t number; /* of its leaving */
-    bool incomplete; /* it was written before all of it was dirty */
+    int64_t page;            /* index in the file */
+    int32_t file;            /* index of the file record */
+    uint32_t number;         /* of its leaving */
+    bool incomplete;         /* it was written before all of it was dirty */
 } mpiox_ghost;
 
 struct mpiox_server {
-    mpiox_server_options options;
-    mpiox_segment segment;
-    mpiox_segment_address address;
-    mpiox_cache cache;
-    pthread_mutex_t lock; /* protects all that is not atomic, but `options` and the segment */
-    pthread_cond_t work;  /* there is some for an I/O thread */
-    atomic_bool stop;     /* mpiox_server_stop() */
-    bool keeps;           /* bytes are left in the segment, which keeps its name */
-    bool ending;          /* no page comes into the cache any more */
-    atomic_bool hurry;    /* mpiox_server_hurry() */
-    int64_t closings;     /* files that were to be written behind their close, so far */
-    bool open_touched;    /* a file has had complete pages while it was open */
-    mpiox_server_peers peers;
-    mpiox_server_reports reports;
+    mpiox_server_options options;  /* constant while it serves */
+    mpiox_segment segment;         /* contains the cache; owned */
+    mpiox_segment_address address; /* by which clients attach to the segment */
+    mpiox_cache cache;             /* pointers into the segment */
+    pthread_mutex_t lock;          /* protects all that is not atomic, but `options` and the segment */
+    pthread_cond_t work;           /* there is some for an I/O thread */
+    atomic_bool stop;              /* mpiox_server_stop() */
+    bool keeps;                    /* bytes are left in the segment, which keeps its name */
+    bool ending;                   /* no page comes into the cache any more */
+    atomic_bool hurry;             /* mpiox_server_hurry() */
+    int64_t closings;              /* files that were to be written behind their close, so far */
+    bool open_touched;             /* a file has had complete pages while it was open */
+    mpiox_server_peers peers;      /* other delegates; constant while it serves */
+    mpiox_server_reports reports;  /* constant while it serves */
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */
@@ -192,63 +192,63 @@ struct mpiox_server {
 
     mpiox_schedule
         *schedule; /* chooses the next page: files[].tree and `fills` in another order; NULL: the built-in order */
-    int64_t order_until; /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
-    int32_t barriers_used;
+    int64_t order_until;       /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
+    int32_t barriers_used;     /* entries of flush_barriers[] in use */
     double *share, share_time; /* [1 + MPIOX_RING_CLIENTS] wfq: see mpiox_server_share.c; NULL: another scheduler */
 
-    mpiox_frame_info *info; /* [frames] */
-    mpiox_frame_list lists[MPIOX_RESIDENCES];
-    mpiox_frame_list fills, aheads; /* frames to be filled */
-    int32_t wanted;                 /* frames that are busy or of which something is wanted */
-    int32_t writing;                /* frames that are to be flushed, dropped or cut */
-    mpiox_ghost *ghosts;            /* [ghost_count] by hash */
-    uint32_t ghost_count, ghost_number;
+    mpiox_frame_info *info;                   /* [frames] */
+    mpiox_frame_list lists[MPIOX_RESIDENCES]; /* frames, by enum mpiox_residence */
+    mpiox_frame_list fills, aheads;           /* frames to be filled */
+    int32_t wanted;                           /* frames that are busy or of which something is wanted */
+    int32_t writing;                          /* frames that are to be flushed, dropped or cut */
+    mpiox_ghost *ghosts;                      /* [ghost_count] by hash */
+    uint32_t ghost_count, ghost_number;       /* size of `ghosts`; pages that have left so far */
 
-    double patience;      /* seconds that a parked request waits while other clients write */
-    double waiting_since; /* one waits for that; 0: none does */
-    double progress_at;   /* when the number of writes was first seen to be this: */
-    int64_t progress;
+    double patience;                 /* seconds that a parked request waits while other clients write */
+    double waiting_since;            /* one waits for that; 0: none does */
+    double progress_at;              /* when the number of writes was first seen to be this: */
+    int64_t progress;                /* number of writes */
     int32_t regrets, regrets_needed; /* while patience is 0 */
 
     uint32_t *request_next;          /* [slots] */
     mpiox_requests parked;           /* for a frame */
     mpiox_requests awaiting_barrier; /* for a free flush barrier */
 
-    mpiox_server_file files[MPIOX_CACHE_MAX_FILES];
-    int32_t next_record; /* where the search for a free one begins */
-    int64_t records_made;
-    int32_t file_turn; /* of the I/O threads */
-    bool fill_turn;
-    mpiox_flush_barrier flush_barriers[MPIOX_FLUSH_BARRIERS];
+    mpiox_server_file files[MPIOX_CACHE_MAX_FILES]; /* by index of the file record */
+    int32_t next_record;                            /* where the search for a free one begins */
+    int64_t records_made;                           /* file records that were made so far; their stamps come from it */
+    int32_t file_turn;                              /* of the I/O threads */
+    bool fill_turn; /* I/O threads toggle it; true: this time a thread tries to fill before it flushes */
+    mpiox_flush_barrier flush_barriers[MPIOX_FLUSH_BARRIERS]; /* by number: a bit in mpiox_frame_info */
     uint32_t *operations; /* ring of [slots + MPIOX_FLUSH_BARRIERS]: slots (open), then flush barriers (sync, close) */
-    uint32_t operations_head, operations_count;
+    uint32_t operations_head, operations_count; /* the oldest entry of `operations`; entries in use */
 
-    int32_t idle_threads;
-    _Atomic int32_t clients; /* alive */
-    _Atomic bool joined;     /* a client was seen */
-    _Atomic int32_t dead;    /* clients that died, whose pins may be left */
-    int32_t suspects;        /* frames */
-    mpiox_server_lost lost[MPIOX_LOST];
-    int32_t lost_count, lost_rest; /* number of its entries, and of those without room */
+    int32_t idle_threads;               /* I/O threads that wait for work */
+    _Atomic int32_t clients;            /* alive */
+    _Atomic bool joined;                /* a client was seen */
+    _Atomic int32_t dead;               /* clients that died, whose pins may be left */
+    int32_t suspects;                   /* frames */
+    mpiox_server_lost lost[MPIOX_LOST]; /* reported when it ends */
+    int32_t lost_count, lost_rest;      /* number of its entries, and of those without room */
 };
 
 /* An I/O thread's own memory. */
 typedef struct mpiox_io {
-    mpiox_server *server;
-    pthread_t thread;
-    int32_t file;
-    int32_t count;
-    uint32_t frames[MPIOX_RUN_FRAMES];
-    uint32_t writes[MPIOX_RUN_FRAMES];         /* of each frame, before its dirty bytes were read */
-    uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
-    uint8_t outcome[MPIOX_RUN_FRAMES];
-    mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
-    int64_t names; /* of a file that was closed, before it was written; -1: not known */
-    bool behind;   /* pages that cannot be written stay dirty, and their error is: */
-    int failed;    /* the errno, 0: none; of a piece that was at: */
-    int64_t failed_at;
-    mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
-    char *scratch;
+    mpiox_server *server;                         /* borrowed */
+    pthread_t thread;                             /* the thread itself */
+    int32_t file;                                 /* of the frames it works on */
+    int32_t count;                                /* frames it works on */
+    uint32_t frames[MPIOX_RUN_FRAMES];            /* their numbers, in file order */
+    uint32_t writes[MPIOX_RUN_FRAMES];            /* of each frame, before its dirty bytes were read */
+    uint64_t flush_barriers[MPIOX_RUN_FRAMES];    /* the same: that waited for it */
+    uint8_t outcome[MPIOX_RUN_FRAMES];            /* of the flush of each frame (mpiox_server_flush.c) */
+    mpiox_storage_piece pieces[MPIOX_RUN_FRAMES]; /* bytes of the frames that are read or written */
+    int64_t names;                                /* of a file that was closed, before it was written; -1: not known */
+    bool behind;                                  /* pages that cannot be written stay dirty, and their error is: */
+    int failed;                                   /* the errno, 0: none; of a piece that was at: */
+    int64_t failed_at;                            /* file offset */
+    mpiox_error error;                            /* of neighbouring failed pieces, not added to the file yet */
+    char *scratch;                                /* MPIOX_SCRATCH bytes; owned */
 } mpiox_io;
 
 static inline void mpiox_server_count(const mpiox_server *server, atomic_int_least64_t *counter, int64_t by)

@@ -18,11 +18,11 @@ static inline uint64_t bandwidth_mix(uint64_t x)
 
 /* The data that a rank flushes. */
 typedef struct climate_flush {
-    const char *pattern;
-    int64_t bytes; /* of the file, about */
-    int64_t apart; /* bytes between a rank's parts of variables in memory, the last one first; 0: one piece in order */
-    int64_t room;  /* of the memory, as climate_types() returned it; 0 before */
-    int rank, size;
+    const char *pattern; /* name of the pattern */
+    int64_t bytes;       /* of the file, about */
+    int64_t apart;  /* bytes between a rank's parts of variables in memory, the last one first; 0: one piece in order */
+    int64_t room;   /* of the memory, as climate_types() returned it; 0 before */
+    int rank, size; /* of the communicator */
 } climate_flush;
 
 bool climate_is(const char *pattern);

@@ -92,8 +92,8 @@ typedef struct crossing {
     int64_t first, last; /* this host's part of it */
     int64_t bytes;       /* of this rank */
     int64_t staying;     /* of them in this host's part */
-    int64_t n_units;
-    int64_t *in_unit; /* [n_units] bytes of this rank in each unit of the file from that of `start` on */
+    int64_t n_units;     /* units of the region */
+    int64_t *in_unit;    /* [n_units] bytes of this rank in each unit of the file from that of `start` on */
 } crossing;
 
 /* First for every piece of this rank: */

@@ -186,20 +186,23 @@ int mpiio_ext_critical_path(const int64_t *group, const double *start, const dou
 /* A file system and how it locks: docs/explanation/locks.md. protocol: 0 none, 1 each server (Lustre), 2 tokens
  * (GPFS). */
 typedef struct mpiio_ext_lock_model_system {
+    /* protocol: see above; limits of a lock's growth, as in mpiox_lock_model_types.h */
     int32_t protocol, growth_holders, forward_holders;
-    int64_t granularity_bytes; /* of a lock unit; 0: the stripe size */
-    int64_t growth_bytes, rpc_bytes;
+    int64_t granularity_bytes;       /* of a lock unit; 0: the stripe size */
+    int64_t growth_bytes, rpc_bytes; /* of a lock's growth, 0: no limit; of the largest data request on the wire */
+    /* of a small message; of a client, a server, a server for each request: as in mpiox_lock_model_types.h */
     double round_trip_s, enqueue_s, lock_service_s, request_overhead_s;
-    double server_bandwidth_bytes_s, client_bandwidth_bytes_s;
-    double commit_s;                                /* of a server: from a write's transfer to its answer */
+    double server_bandwidth_bytes_s, client_bandwidth_bytes_s; /* of one server; of one aggregator */
+    double commit_s;                                           /* of a server: from a write's transfer to its answer */
     int64_t dirty_server_bytes, dirty_client_bytes; /* limits of a client's cache; 0: none, both 0: no cache */
 } mpiio_ext_lock_model_system;
 
 /* How the collectives are carried out. Switches are 0 or 1; shuffle: aggregators in a random order by seed. */
 typedef struct mpiio_ext_lock_model_run {
-    int64_t window_bytes;
+    int64_t window_bytes; /* of one collective buffer */
+    /* as in mpiox_lock_model_types.h; collectives: their number, 1 or more */
     int32_t stripe_size_io, reads, synchronise, collectives, shuffle;
-    uint64_t seed;
+    uint64_t seed;       /* of shuffle */
     const int64_t *stop; /* NULL; or another thread sets it to end the run early */
     int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
 } mpiio_ext_lock_model_run;

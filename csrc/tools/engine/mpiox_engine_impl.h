@@ -22,35 +22,35 @@
 
 /* One open handle. */
 typedef struct mpiox_engine_slot {
-    int fd;
-    FILE *stream;
-    DIR *folder;
-    MPI_File file;
+    int fd;              /* of POSIX */
+    FILE *stream;        /* of stdio */
+    DIR *folder;         /* of opendir */
+    MPI_File file;       /* of MPI-IO */
     bool is_open, alone; /* alone: opened by this rank for itself */
 } mpiox_engine_slot;
 
 /* A mapping. It may last longer than its handle. */
 typedef struct mpiox_engine_mapping {
-    void *at; /* NULL: nothing */
-    size_t bytes;
+    void *at;     /* NULL: nothing */
+    size_t bytes; /* length of the mapping */
 } mpiox_engine_mapping;
 
 /* One nonblocking call that is under way. */
 typedef struct mpiox_engine_request {
-    MPI_Request request;
-    int32_t slot;
-    int64_t bytes; /* of `room` */
-    char *room;    /* where what it reads goes to; NULL: it only writes */
+    MPI_Request request; /* of the call */
+    int32_t slot;        /* of the handle that the call uses */
+    int64_t bytes;       /* of `room` */
+    char *room;          /* where what it reads goes to; NULL: it only writes */
 } mpiox_engine_request;
 
 typedef struct mpiox_engine {
-    mpiio_ext_engine_plan *plan;
-    mpiox_engine_slot *slots;
-    mpiox_engine_request *requests;
-    mpiox_engine_mapping *mappings;
-    char *data, *sink; /* the data of writes, of any place, and the buffer of reads */
-    int64_t room;      /* bytes of the longest call */
-    bool muted;        /* the call takes part in a collective, without data */
+    mpiio_ext_engine_plan *plan;    /* the caller's */
+    mpiox_engine_slot *slots;       /* [plan->slots] */
+    mpiox_engine_request *requests; /* [plan->requests] */
+    mpiox_engine_mapping *mappings; /* [plan->mappings] */
+    char *data, *sink;              /* the data of writes, of any place, and the buffer of reads */
+    int64_t room;                   /* bytes of the longest call */
+    bool muted;                     /* the call takes part in a collective, without data */
 } mpiox_engine;
 
 /* Carry out row i of the plan. Returns the call's result; *failed is set if the call failed. */
@@ -60,8 +60,9 @@ typedef int64_t mpiox_engine_call(mpiox_engine *engine, int64_t i, bool *failed)
 typedef enum mpiox_engine_handle { DESCRIPTOR, STREAM, FOLDER, FILE_OF_MPI } mpiox_engine_handle;
 
 typedef struct mpiox_engine_operation {
-    const char *name;
-    mpiox_engine_call *call;
+    const char *name;        /* as in the table */
+    mpiox_engine_call *call; /* carries it out */
+    /* what the call does or needs; two_names: `second` is a name, too */
     bool opens, needs_handle, collective, writes, reads, two_names, preallocates;
     bool maps, copies;          /* `other` is a mapping; is another handle, which is open */
     bool named, starts;         /* needs its file's name, without a handle; begins a nonblocking call */

@@ -8,11 +8,11 @@
 
 typedef struct locks_request { /* one file-system request of a step */
     int64_t offset, length;    /* in the file, bytes */
-    int64_t first_piece;
-    int32_t pieces; /* neighbours in the array of pieces, in file order */
-    int32_t aggregator;
-    double issued, locked; /* when it starts; when all its locks are held */
-    double stored;         /* when all its data is on the servers */
+    int64_t first_piece;       /* index of its first piece in the step */
+    int32_t pieces;            /* neighbours in the array of pieces, in file order */
+    int32_t aggregator;        /* that issues it */
+    double issued, locked;     /* when it starts; when all its locks are held */
+    double stored;             /* when all its data is on the servers */
 } locks_request;
 
 typedef struct locks_piece { /* a request's bytes on one server: contiguous there */
@@ -21,9 +21,9 @@ typedef struct locks_piece { /* a request's bytes on one server: contiguous ther
     int64_t next;            /* the next piece of the step on this server, or -1 */
     double arrives;          /* when its data (a write) or its request (a read) is at the server */
     double stored;           /* when its client knows that it is on the server */
-    int32_t server;
-    int32_t number;   /* in its request, from 0 */
-    bool first_visit; /* of its aggregator to this server */
+    int32_t server;          /* that has the bytes */
+    int32_t number;          /* in its request, from 0 */
+    bool first_visit;        /* of its aggregator to this server */
 } locks_piece;
 
 typedef struct locks_dirty { /* a write that may still be in its client's cache (mpiox_lock_model_cache.c) */
@@ -36,14 +36,14 @@ typedef struct locks_cache { /* one limit: lists of what counts for it */
     int64_t limit;           /* bytes; 0: no such limit, no lists */
     int32_t *lasts;          /* by list: its newest entry, or 0 */
     locks_dirty *entries;    /* [0] is none */
-    int64_t n, capacity;
-    int32_t unused; /* entries that were taken out */
+    int64_t n, capacity;     /* entries; room for them */
+    int32_t unused;          /* entries that were taken out */
 } locks_cache;
 
 typedef struct locks_range { /* the units that a piece needs */
     int64_t first, last;     /* half-open */
-    int64_t piece;
-    bool matched;
+    int64_t piece;           /* index in the step */
+    bool matched;            /* its aggregator has the lock already */
 } locks_range;
 
 typedef struct locks_shared { /* units that no single access covers: their aggregators (mpiox_lock_model_static.c) */
@@ -52,15 +52,15 @@ typedef struct locks_shared { /* units that no single access covers: their aggre
 } locks_shared;
 
 typedef struct locks_state {
-    const mpiox_lock_model_system *system;
-    const mpiox_lock_model_run *run;
-    mpiox_geometry geometry; /* of the collective at hand */
-    int64_t unit;            /* bytes */
-    int32_t aggregators;     /* used by the method */
-    mpiox_lock_model_outcome *outcome;
+    const mpiox_lock_model_system *system; /* borrowed */
+    const mpiox_lock_model_run *run;       /* borrowed */
+    mpiox_geometry geometry;               /* of the collective at hand */
+    int64_t unit;                          /* bytes */
+    int32_t aggregators;                   /* used by the method */
+    mpiox_lock_model_outcome *outcome;     /* the caller's */
 
-    mpiox_lockset *sets; /* SERVER: one for each server; TOKEN: one */
-    int32_t n_sets;
+    mpiox_lockset *sets;                    /* SERVER: one for each server; TOKEN: one */
+    int32_t n_sets;                         /* sets in `sets` */
     uint64_t *seen;                         /* bit a * servers + s: aggregator a has accessed server s */
     uint64_t *readers;                      /* TOKEN, reads: bit a: it has a token */
     double *clocks;                         /* by aggregator: when it issues its next request */
@@ -71,20 +71,20 @@ typedef struct locks_state {
     double *lock_clocks;                    /* by server (TOKEN: [0]): when the lock service is free */
     double *data_clocks;                    /* by server */
     int64_t *positions;                     /* TOKEN, by aggregator: unit where it is or was last */
-    locks_shared shared;
-    int32_t *last_owners; /* by server, of the static count */
+    locks_shared shared;                    /* of the static count */
+    int32_t *last_owners;                   /* by server, of the static count */
 
-    int32_t *order; /* of the aggregators */
-    uint64_t random;
+    int32_t *order;  /* of the aggregators */
+    uint64_t random; /* state of the generator, from run->seed */
 
-    locks_request *requests; /* of the step */
-    int64_t n_requests;
-    locks_piece *pieces;
-    int64_t n_pieces, piece_capacity;
-    int64_t *heads, *tails; /* by server: pieces of the step, or -1 */
-    int32_t *touched;       /* servers that have any */
-    int32_t n_touched;
-    locks_range *ranges, *sorted; /* of one server: room for one range of each aggregator */
+    locks_request *requests;          /* of the step */
+    int64_t n_requests;               /* requests of the step */
+    locks_piece *pieces;              /* of all requests of the step */
+    int64_t n_pieces, piece_capacity; /* pieces; room for them */
+    int64_t *heads, *tails;           /* by server: pieces of the step, or -1 */
+    int32_t *touched;                 /* servers that have any */
+    int32_t n_touched;                /* servers in `touched` */
+    locks_range *ranges, *sorted;     /* of one server: room for one range of each aggregator */
 } locks_state;
 
 /* Take the locks of the step's pieces on one server; ranges: the units they need, in the step's order. */

@@ -16,9 +16,9 @@ typedef enum mpiox_lock_model_protocol {
 } mpiox_lock_model_protocol;
 
 typedef struct mpiox_lock_model_system { /* a file system; all times and rates finite, rates > 0 */
-    int32_t protocol;
-    int64_t granularity;     /* bytes of a lock unit; 0: the stripe size */
-    int64_t growth_bytes;    /* SERVER: how far a lock may grow where many meet; 0: as far as it gets */
+    int32_t protocol;                    /* mpiox_lock_model_protocol */
+    int64_t granularity;                 /* bytes of a lock unit; 0: the stripe size */
+    int64_t growth_bytes;                /* SERVER: how far a lock may grow where many meet; 0: as far as it gets */
     int32_t growth_holders;  /* SERVER: ... that is, where more locks or requests than this are at the object */
     int32_t forward_holders; /* SERVER: with more than this a lock does not grow downwards */
     int64_t rpc_bytes;       /* largest data request on the wire, >= 1 */
@@ -53,7 +53,7 @@ typedef struct mpiox_lock_model_counts { /* of one server; TOKEN: of requests an
     int64_t revocations;                 /* locks cancelled (SERVER) or cut (TOKEN) for such a request */
     int64_t shared_units;                /* lock units that more than one aggregator writes: false sharing */
     int64_t data_requests;               /* parts of file-system requests that this server serves */
-    int64_t data_bytes;
+    int64_t data_bytes;                  /* bytes of those requests */
     int64_t owner_changes; /* static: stripes' owners in file order on this server, each change one; all collectives */
     int64_t aggregators;   /* distinct aggregators that access this server */
     int64_t smallest, largest; /* of its data requests, bytes; 0: it has none */
@@ -64,10 +64,10 @@ typedef struct mpiox_lock_model_counts { /* of one server; TOKEN: of requests an
 typedef struct mpiox_lock_model_outcome {
     mpiox_lock_model_counts *servers;      /* the caller's: geometry.servers of them, set by the simulation */
     int64_t sizes[MPIOX_LOCK_MODEL_SIZES]; /* file-system requests of [2^i, 2^(i+1)) bytes */
-    int64_t rounds, steps;
-    int32_t aggregators_used;
-    double time;   /* when the last aggregator has finished */
-    int64_t bytes; /* accessed */
+    int64_t rounds, steps;                 /* of all collectives; of all rounds */
+    int32_t aggregators_used;              /* after the method's own adjustment */
+    double time;                           /* seconds: when the last aggregator has finished */
+    int64_t bytes;                         /* accessed */
 } mpiox_lock_model_outcome;
 
 #endif

@@ -25,11 +25,11 @@ typedef struct mpiox_lockset_lock {
     int32_t owner;      /* aggregator */
 } mpiox_lockset_lock;
 
-typedef struct mpiox_lockset { /* zero-filled: an empty set */
-    struct mpiox_lockset_group **groups;
-    int64_t *firsts; /* start of each group's first lock */
-    int32_t n_groups, capacity;
-    int64_t count; /* locks */
+typedef struct mpiox_lockset {           /* zero-filled: an empty set */
+    struct mpiox_lockset_group **groups; /* [n_groups], ascending; owned */
+    int64_t *firsts;                     /* [n_groups] start of each group's first lock; owned */
+    int32_t n_groups, capacity;          /* groups; room for them */
+    int64_t count;                       /* locks */
 } mpiox_lockset;
 
 typedef struct mpiox_lockset_cursor { /* where a lock is; not valid any more after any other change of the set */

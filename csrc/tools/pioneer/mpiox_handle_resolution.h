@@ -53,13 +53,14 @@ enum mpiox_mask { MPIOX_MASK_NONE = 0, MPIOX_MASK_INSIDE, MPIOX_MASK_OWNED, MPIO
 
 /* Columns of `count` rows, the caller's. MPIOX_UNKNOWN: not known; of `file` and `depth` -1. */
 typedef struct mpiox_rows {
-    int64_t count;
-    const uint8_t *step, *layer;
+    int64_t count;                   /* rows */
+    const uint8_t *step, *layer;     /* enum mpiox_step; enum mpiox_trace_layer */
     const int16_t *depth;            /* MPI calls around it */
     const int32_t *file;             /* as the row itself names it: numbers from 0 on */
     const int32_t *thread;           /* from 0 on */
     const int64_t *line;             /* names the row as the parent of others */
     const int64_t *start, *duration; /* ns */
+    /* as the trace has them; offset in bytes, of MPI-IO in etypes of the view */
     const int64_t *handle, *result, *offset;
     const int64_t *moved;     /* bytes that were read or written */
     const char *extra;        /* JSON of row i: [extra_at[i], extra_at[i + 1]) */

@@ -19,8 +19,8 @@ typedef struct mpiox_description {
     int32_t file;     /* -1: not known */
     int32_t handles;  /* that stand for it */
     int64_t position; /* bytes, MPIOX_UNKNOWN */
-    int64_t etype;
-    int64_t session; /* number of its open, MPIOX_UNKNOWN: there was none */
+    int64_t etype;    /* bytes of the view's etype */
+    int64_t session;  /* number of its open, MPIOX_UNKNOWN: there was none */
     /* of a file of MPI that was opened without a known handle: the handle; of a stream its descriptor, which it closes;
      * MPIOX_UNKNOWN */
     int64_t bound;
@@ -30,14 +30,14 @@ typedef struct mpiox_description {
 } mpiox_description;
 
 typedef struct mpiox_named_handle {
-    int64_t handle;
+    int64_t handle;        /* number in its space */
     mpiox_description *is; /* NULL: free */
-    uint8_t space;
+    uint8_t space;         /* kind of the handle */
 } mpiox_named_handle;
 
 typedef struct mpiox_handles {
-    mpiox_named_handle *entries;
-    int64_t room, used;
+    mpiox_named_handle *entries; /* [room] by hash; owned */
+    int64_t room, used;          /* entries; of them not free */
 } mpiox_handles;
 
 bool mpiox_handles_make(mpiox_handles *handles); /* false: no memory */

@@ -26,15 +26,15 @@ typedef enum mpiox_rawtrace_form {
 } mpiox_rawtrace_form;
 
 typedef struct mpiox_rawtrace {
-    mpiox_rawtrace_form form;
-    mpiox_rawtrace_calls calls;
-    mpiox_rawtrace_rows rows;
-    mpiox_rawtrace_text text;
-    mpiox_rawtrace_dftracer dftracer;
-    mpiox_rawtrace_recorder recorder;
-    char *carry; /* the beginning of a line */
-    int64_t carry_bytes, carry_capacity;
-    bool too_long; /* the rest of this line is skipped */
+    mpiox_rawtrace_form form;            /* of the file; NONE: no file was begun */
+    mpiox_rawtrace_calls calls;          /* functions and constants that were described */
+    mpiox_rawtrace_rows rows;            /* rows, problems and counts */
+    mpiox_rawtrace_text text;            /* form TEXT */
+    mpiox_rawtrace_dftracer dftracer;    /* forms DFTRACER and DFTRACER_TABLES */
+    mpiox_rawtrace_recorder recorder;    /* form RECORDER */
+    char *carry;                         /* the beginning of a line whose end has not come; owned */
+    int64_t carry_bytes, carry_capacity; /* bytes in `carry`; room in it */
+    bool too_long;                       /* the rest of this line is skipped */
 } mpiox_rawtrace;
 
 mpiox_rawtrace *mpiox_rawtrace_create(void);
@@ -48,12 +48,12 @@ int mpiox_rawtrace_feed(mpiox_rawtrace *trace, const char *bytes, int64_t count)
 
 /* The next records of a file of Recorder that is a table: columns[i] is record `first + i`. */
 typedef struct mpiox_rawtrace_columns {
-    int64_t count;
+    int64_t count;             /* records */
     const double *start, *end; /* s; NaN: none */
     /* numbers: of arguments. MPIOX_RAWTRACE_NULL: none, MPIOX_RAWTRACE_BAD: no number. */
     const int64_t *rank, *thread, *level, *numbers;
-    int64_t texts; /* columns of texts: names of functions, first arguments, second ones ... */
-    const char *const *bytes;
+    int64_t texts;                 /* columns of texts: names of functions, first arguments, second ones ... */
+    const char *const *bytes;      /* by column: all its texts */
     const int64_t *const *offsets; /* count + 1 in each */
 } mpiox_rawtrace_columns;
 

@@ -43,35 +43,35 @@ enum mpiox_rawtrace_word_kind {
 };
 
 typedef struct mpiox_rawtrace_word {
-    char *text;
-    int kind;
+    char *text; /* the word as described; owned */
+    int kind;   /* MPIOX_RAWTRACE_* */
 } mpiox_rawtrace_word;
 
 /* A function: what it is called in the table, who offers it, and its words. */
 typedef struct mpiox_rawtrace_function {
-    int32_t operation, layer;
-    int words; /* -1: no signature */
-    bool returns_handle;
-    bool raw;   /* a system call as the kernel returns: -errno */
-    bool makes; /* a thread or a process */
-    bool moves; /* chdir: its file is the working folder from now on */
-    mpiox_rawtrace_word word[MPIOX_RAWTRACE_WORDS];
+    int32_t operation, layer;                       /* number of its name in rows; MPIOX_LAYER_* */
+    int words;                                      /* -1: no signature */
+    bool returns_handle;                            /* its result is a handle */
+    bool raw;                                       /* a system call as the kernel returns: -errno */
+    bool makes;                                     /* a thread or a process */
+    bool moves;                                     /* chdir: its file is the working folder from now on */
+    mpiox_rawtrace_word word[MPIOX_RAWTRACE_WORDS]; /* the first `words` */
 } mpiox_rawtrace_function;
 
 typedef struct mpiox_rawtrace_constant {
-    char *key, *text;
-    int64_t value;
-    int64_t bytes; /* of an element of a datatype; 0: not known */
+    char *key, *text; /* its key in `extra`; its name; owned */
+    int64_t value;    /* the number */
+    int64_t bytes;    /* of an element of a datatype; 0: not known */
 } mpiox_rawtrace_constant;
 
 typedef struct mpiox_rawtrace_calls {
-    mpiox_rawtrace_names described, seen; /* names as described; names as they stand in the trace */
-    mpiox_rawtrace_function *by_described, *by_seen;
-    int64_t described_capacity, seen_capacity;
-    mpiox_rawtrace_constant *constants;
-    int64_t constant_count;
-    mpiox_rawtrace_buffer extra, text, joined; /* scratch */
-    bool any_case;                             /* names are those of calls, whatever their case: "Fread" */
+    mpiox_rawtrace_names described, seen;            /* names as described; names as they stand in the trace */
+    mpiox_rawtrace_function *by_described, *by_seen; /* by number in `described`; in `seen` */
+    int64_t described_capacity, seen_capacity;       /* room in these arrays */
+    mpiox_rawtrace_constant *constants;              /* [constant_count]; owned */
+    int64_t constant_count;                          /* constants */
+    mpiox_rawtrace_buffer extra, text, joined;       /* scratch */
+    bool any_case;                                   /* names are those of calls, whatever their case: "Fread" */
     int32_t folder; /* working folder of the present thread: number of its name + 1, 0: not known; a call may show it */
 } mpiox_rawtrace_calls;
 

@@ -30,8 +30,8 @@
 typedef struct mpiox_rawtrace_dftracer {
     mpiox_rawtrace_names hashes; /* as written, without quotes */
     int32_t *file_of;            /* number of a hash -> number of a file, or -1 */
-    int64_t file_capacity;
-    int64_t unit_ns; /* of times; 0: microseconds */
+    int64_t file_capacity;       /* room in file_of */
+    int64_t unit_ns;             /* of times; 0: microseconds */
 } mpiox_rawtrace_dftracer;
 
 void mpiox_rawtrace_dftracer_free(mpiox_rawtrace_dftracer *state);

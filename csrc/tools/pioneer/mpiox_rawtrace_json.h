@@ -11,9 +11,9 @@
 
 /* Zeroed memory is an empty buffer; `failed`: memory was exhausted, and the text is not whole. */
 typedef struct mpiox_rawtrace_buffer {
-    char *bytes;
-    int64_t used, capacity;
-    bool failed;
+    char *bytes;            /* owned */
+    int64_t used, capacity; /* bytes in use; room */
+    bool failed;            /* see above */
 } mpiox_rawtrace_buffer;
 
 void mpiox_rawtrace_buffer_put(mpiox_rawtrace_buffer *out, const char *bytes, int64_t count);

@@ -12,12 +12,12 @@
 
 /* Zeroed memory is an empty table. Name i is bytes[offsets[i] .. offsets[i + 1]), without a NUL. */
 typedef struct mpiox_rawtrace_names {
-    char *bytes;
-    int64_t *offsets;
-    uint64_t *hashes; /* of name i */
-    int32_t *places;  /* number + 1, or 0 */
-    int64_t bytes_capacity;
-    int32_t count, capacity, place_count;
+    char *bytes;                          /* all names; owned */
+    int64_t *offsets;                     /* [count + 1]; owned */
+    uint64_t *hashes;                     /* of name i */
+    int32_t *places;                      /* number + 1, or 0 */
+    int64_t bytes_capacity;               /* room in `bytes` */
+    int32_t count, capacity, place_count; /* names; room for names; entries of `places` */
 } mpiox_rawtrace_names;
 
 void mpiox_rawtrace_names_free(mpiox_rawtrace_names *names);

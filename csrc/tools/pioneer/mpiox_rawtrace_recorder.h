@@ -29,7 +29,7 @@ enum { MPIOX_RAWTRACE_RECORD_ARGUMENTS = 64, MPIOX_RAWTRACE_RECORD_LEVELS = 64 }
 
 /* The last call of each level of a thread. */
 typedef struct mpiox_rawtrace_recorder_thread {
-    int64_t rank, thread;
+    int64_t rank, thread;                          /* as in the records */
     int64_t start, end;                            /* ns, of the last MPI call of level 0 */
     int levels;                                    /* so many are there */
     int16_t mpi[MPIOX_RAWTRACE_RECORD_LEVELS + 1]; /* MPI calls in the levels below i */
@@ -37,21 +37,21 @@ typedef struct mpiox_rawtrace_recorder_thread {
 
 /* Zeroed memory is the state before a trace. */
 typedef struct mpiox_rawtrace_recorder {
-    mpiox_rawtrace_names datatypes; /* as written */
-    mpiox_rawtrace_names mpi_files; /* as written: "0-2" */
-    int64_t *element_bytes;         /* of datatype i; 0: not known */
-    int64_t capacity;
+    mpiox_rawtrace_names datatypes;          /* as written */
+    mpiox_rawtrace_names mpi_files;          /* as written: "0-2" */
+    int64_t *element_bytes;                  /* of datatype i; 0: not known */
+    int64_t capacity;                        /* room in element_bytes */
     mpiox_rawtrace_recorder_thread *threads; /* of this file; the last one is the likeliest */
-    int64_t thread_count, thread_capacity;
+    int64_t thread_count, thread_capacity;   /* threads; room for them */
 } mpiox_rawtrace_recorder;
 
 /* One record. Times in s; NaN: there is none. */
 typedef struct mpiox_rawtrace_record {
-    double start, end;
+    double start, end;           /* of the call */
     int64_t rank, thread, level; /* MPIOX_RAWTRACE_NULL: the record does not have it */
-    mpiox_rawtrace_span name;
-    int count;
-    mpiox_rawtrace_span argument[MPIOX_RAWTRACE_RECORD_ARGUMENTS];
+    mpiox_rawtrace_span name;    /* of the function */
+    int count;                   /* arguments */
+    mpiox_rawtrace_span argument[MPIOX_RAWTRACE_RECORD_ARGUMENTS]; /* the first `count` */
 } mpiox_rawtrace_record;
 
 void mpiox_rawtrace_recorder_free(mpiox_rawtrace_recorder *state);

@@ -33,50 +33,51 @@ typedef struct mpiox_rawtrace_row {
 } mpiox_rawtrace_row;
 
 typedef struct mpiox_rawtrace_held {
-    mpiox_rawtrace_row row;
-    char *extra; /* JSON object, or NULL */
-    int64_t number;
-    bool done;
+    mpiox_rawtrace_row row; /* its columns so far */
+    char *extra;            /* JSON object, or NULL */
+    int64_t number;         /* of the row, in the order in which the calls began */
+    bool done;              /* the row is complete */
 } mpiox_rawtrace_held;
 
 typedef struct mpiox_rawtrace_problem {
-    int64_t line;
-    const char *why; /* static */
-    int32_t bytes;
-    char text[MPIOX_RAWTRACE_QUOTE];
+    int64_t line;                    /* from 1 */
+    const char *why;                 /* static */
+    int32_t bytes;                   /* of the text */
+    char text[MPIOX_RAWTRACE_QUOTE]; /* the beginning of the line */
 } mpiox_rawtrace_problem;
 
 /* A line that is kept as it is, for the reader above. */
 typedef struct mpiox_rawtrace_note {
-    int64_t line, bytes;
-    char *text;
+    int64_t line, bytes; /* number of the line; its bytes */
+    char *text;          /* the line; owned */
 } mpiox_rawtrace_note;
 
 /* When the row at a place of those that are handed out began. */
 typedef struct mpiox_rawtrace_moment {
-    int64_t timestamp, place;
+    int64_t timestamp, place; /* ns; among the rows that are handed out */
 } mpiox_rawtrace_moment;
 
 typedef struct mpiox_rawtrace_rows {
-    mpiox_rawtrace_names operations, files;
-    mpiox_rawtrace_held *ring, *aside; /* aside: incomplete rows that the ring no longer holds */
-    int64_t head, next, ring_capacity; /* numbers of rows; row n is at n & (ring_capacity - 1) */
-    int64_t aside_count, aside_capacity;
-    mpiox_rawtrace_row *out;
-    char *out_extra;
-    int32_t *out_offsets;
-    int64_t out_capacity, out_extra_capacity;
+    mpiox_rawtrace_names operations, files;   /* names by number; they stay from file to file */
+    mpiox_rawtrace_held *ring, *aside;        /* aside: incomplete rows that the ring no longer holds */
+    int64_t head, next, ring_capacity;        /* numbers of rows; row n is at n & (ring_capacity - 1) */
+    int64_t aside_count, aside_capacity;      /* rows in `aside`; room for them */
+    mpiox_rawtrace_row *out;                  /* rows that are handed out; owned */
+    char *out_extra;                          /* their JSON objects, one behind the other; owned */
+    int32_t *out_offsets;                     /* of each object in out_extra; owned */
+    int64_t out_capacity, out_extra_capacity; /* rows that `out` has room for; bytes that out_extra has room for */
     bool sorted; /* rows that are handed out together are sorted by time; equal ones stay as they are */
-    mpiox_rawtrace_moment *order;
-    int64_t order_capacity;
+    mpiox_rawtrace_moment *order; /* scratch of the sorting; owned */
+    int64_t order_capacity;       /* room in `order` */
+    /* of the file: lines; lines that are in no row and should be; rows; lines that are no calls */
     int64_t lines, skipped, made, events;
-    int truncated, problem_count;
-    mpiox_rawtrace_problem problems[MPIOX_RAWTRACE_PROBLEMS];
-    mpiox_rawtrace_note *notes;
-    int64_t note_count, note_capacity;
+    int truncated, problem_count; /* 1: the file ends in the middle of a line; entries of problems[] */
+    mpiox_rawtrace_problem problems[MPIOX_RAWTRACE_PROBLEMS]; /* the first ones of the file */
+    mpiox_rawtrace_note *notes;                               /* [note_count]; owned */
+    int64_t note_count, note_capacity;                        /* notes; room for them */
     mpiox_rawtrace_names categories; /* of records that are no calls of the table's layers, of all files */
-    int64_t *category_events;
-    int64_t category_capacity;
+    int64_t *category_events;        /* records of each category; owned */
+    int64_t category_capacity;       /* room in category_events */
 } mpiox_rawtrace_rows;
 
 void mpiox_rawtrace_rows_free(mpiox_rawtrace_rows *rows);

@@ -24,31 +24,31 @@ enum { MPIOX_RAWTRACE_TIME_UNKNOWN, MPIOX_RAWTRACE_TIME_DAY, MPIOX_RAWTRACE_TIME
 
 /* A call of which the end has not come. */
 typedef struct mpiox_rawtrace_pending {
-    int64_t number; /* of its row */
-    const char *name;
-    char *arguments; /* those that have come; owned */
-    int64_t name_bytes, argument_bytes;
-    int depth;          /* brackets that are open in them */
-    bool is_mpi, makes; /* makes: a thread or a process */
+    int64_t number;                     /* of its row */
+    const char *name;                   /* of the function, without a NUL */
+    char *arguments;                    /* those that have come; owned */
+    int64_t name_bytes, argument_bytes; /* bytes of `name`; of `arguments` */
+    int depth;                          /* brackets that are open in them */
+    bool is_mpi, makes;                 /* makes: a thread or a process */
 } mpiox_rawtrace_pending;
 
 typedef struct mpiox_rawtrace_thread {
-    mpiox_rawtrace_pending *stack;
-    int64_t id;
-    int32_t count, capacity;
-    int32_t mpi;    /* calls of MPI around it, those of its maker included */
-    int32_t folder; /* its working folder, as in mpiox_rawtrace_calls */
-    int32_t shared; /* number + 1 of the thread whose working folder it has; 0: its own */
+    mpiox_rawtrace_pending *stack; /* its calls without end, the innermost one last; owned */
+    int64_t id;                    /* as in the trace */
+    int32_t count, capacity;       /* calls in `stack`; room for them */
+    int32_t mpi;                   /* calls of MPI around it, those of its maker included */
+    int32_t folder;                /* its working folder, as in mpiox_rawtrace_calls */
+    int32_t shared;                /* number + 1 of the thread whose working folder it has; 0: its own */
 } mpiox_rawtrace_thread;
 
 /* Zeroed memory is the state before a file. */
 typedef struct mpiox_rawtrace_text {
-    mpiox_rawtrace_thread *threads;
-    int32_t *places; /* of threads, by hashed id: number + 1 */
-    int32_t thread_count, thread_capacity, place_count;
-    int time_form;
-    bool has_zeros;          /* a piece that was fed has zero bytes: check each line */
-    int64_t day_ns, last_ns; /* days that have passed; time of the line before */
+    mpiox_rawtrace_thread *threads;                     /* [thread_count]; owned */
+    int32_t *places;                                    /* of threads, by hashed id: number + 1 */
+    int32_t thread_count, thread_capacity, place_count; /* threads; room for them; entries of `places` */
+    int time_form;                                      /* MPIOX_RAWTRACE_TIME_* */
+    bool has_zeros;                                     /* a piece that was fed has zero bytes: check each line */
+    int64_t day_ns, last_ns;                            /* days that have passed; time of the line before */
 } mpiox_rawtrace_text;
 
 /* Forget everything; rows of calls without end are complete as they are. */

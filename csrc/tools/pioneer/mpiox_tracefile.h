@@ -119,23 +119,24 @@ typedef struct mpiox_tracefile_left_out {
 } mpiox_tracefile_left_out;
 
 typedef struct mpiox_tracefile_header {
-    char magic[8];
+    char magic[8]; /* of the format */
+    /* of the format; bytes of this header; of a block; MPIOX_TRACEFILE_RUNNING until the process ends the file */
     uint32_t version, header_bytes, block_bytes, state;
     uint64_t committed;                    /* bytes of the file that hold something */
     int64_t unix_minus_monotonic, started; /* ns */
-    int64_t pid, parent;
-    int32_t rank, ranks; /* -1, 0: not known */
-    uint64_t lost;       /* calls that are not recorded */
-    char host[256], command[2048];
-    mpiox_tracefile_left_out left_out;
+    int64_t pid, parent;                   /* process ids of the recorded process and of its parent */
+    int32_t rank, ranks;                   /* -1, 0: not known */
+    uint64_t lost;                         /* calls that are not recorded */
+    char host[256], command[2048];         /* host name; command line */
+    mpiox_tracefile_left_out left_out;     /* so far */
     uint32_t selected; /* the user has named the files that are recorded, and may have named files of the system */
     char left_out_name[MPIOX_TRACEFILE_LEFT_OUT_BYTES]; /* its end */
 } mpiox_tracefile_header;
 
 /* A call under way. */
 typedef struct mpiox_tracefile_slot {
-    uint64_t what; /* MPIOX_TRACEFILE_SLOT of it, stored last; 0: none */
-    int64_t start, handle, file;
+    uint64_t what;               /* MPIOX_TRACEFILE_SLOT of it, stored last; 0: none */
+    int64_t start, handle, file; /* ns; as in mpiox_tracefile_record */
 } mpiox_tracefile_slot;
 
 #define MPIOX_TRACEFILE_SLOT(operation, layer) (1 | (uint64_t)(operation) << 8 | (uint64_t)(layer) << 16)
@@ -148,16 +149,16 @@ typedef struct mpiox_tracefile_block {
 } mpiox_tracefile_block;
 
 typedef struct mpiox_tracefile_extra {
-    uint8_t key;
-    int64_t value;
+    uint8_t key;   /* MPIOX_KEY_* */
+    int64_t value; /* by key: a number, or the number of a text */
 } mpiox_tracefile_extra;
 
 typedef struct mpiox_tracefile_record {
     uint8_t operation, layer;
     bool closes;
-    int32_t extras;
+    int32_t extras; /* entries of extra[] */
     int64_t start, duration, thread, depth, handle, file, offset, size, result;
-    mpiox_tracefile_extra extra[MPIOX_TRACEFILE_EXTRAS];
+    mpiox_tracefile_extra extra[MPIOX_TRACEFILE_EXTRAS]; /* the first `extras` */
 } mpiox_tracefile_record;
 
 typedef struct mpiox_tracefile_last {
@@ -168,7 +169,7 @@ typedef struct mpiox_tracefile_last {
 typedef struct mpiox_tracefile_state {
     int64_t time; /* end of the last record, start of the last beginning */
     int64_t thread, depth;
-    mpiox_tracefile_last last[MPIOX_TRACEFILE_LAYERS];
+    mpiox_tracefile_last last[MPIOX_TRACEFILE_LAYERS]; /* by layer: of its last record */
 } mpiox_tracefile_state;
 
 /* The state at the beginning of a block. */

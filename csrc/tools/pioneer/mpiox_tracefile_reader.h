@@ -27,8 +27,8 @@ enum {
 };
 
 typedef struct mpiox_tracefile_problem {
-    int64_t line; /* record, from 1 */
-    const char *why;
+    int64_t line;    /* record, from 1 */
+    const char *why; /* static text */
 } mpiox_tracefile_problem;
 
 enum { MPIOX_TRACEFILE_PROBLEMS = 20 };

@@ -6,17 +6,17 @@
 #include <stdint.h>
 
 typedef struct mpiox_tracefile_texts {
-    char **text;    /* by number; NULL: not defined */
-    int32_t *index; /* by number: among `used`, -1: not used */
-    int64_t n_texts;
-    const char **used; /* by index */
-    int64_t n_used, room;
+    char **text;          /* by number; NULL: not defined */
+    int32_t *index;       /* by number: among `used`, -1: not used */
+    int64_t n_texts;      /* entries of `text` and `index` */
+    const char **used;    /* by index */
+    int64_t n_used, room; /* entries of `used`; room for them */
 } mpiox_tracefile_texts;
 
 typedef struct mpiox_tracefile_buffer {
-    char *bytes;
-    int64_t used, room;
-    bool failed; /* no memory */
+    char *bytes;        /* owned */
+    int64_t used, room; /* bytes in use; room */
+    bool failed;        /* no memory */
 } mpiox_tracefile_buffer;
 
 /* False: no memory. A number that is out of all reason is left out, as if not defined. The text becomes valid UTF-8:
