@@ -28,7 +28,7 @@ typedef enum mpiox_part {
 } mpiox_part;
 
 typedef struct mpiox_parts {
-    double seconds[MPIOX_PARTS];
+    double seconds[MPIOX_PARTS]; /* by mpiox_part */
 } mpiox_parts;
 
 /* From now on the calling thread is in this part. Returns its old part, which the caller sets again later. */

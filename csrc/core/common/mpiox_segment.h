@@ -24,10 +24,10 @@
 #include "mpiox_error.h"
 
 typedef struct mpiox_segment {
-    void *base;
-    int64_t bytes;
-    int fd;       /* the creator's descriptor until mpiox_segment_seal(), or of a file that is attached; else -1 */
-    bool on_disk; /* a file of a folder, or an attached file, not a memfd: mpiox_segment_guard.h */
+    void *base;    /* where this process maps it; NULL: it is not mapped */
+    int64_t bytes; /* length of the mapping */
+    int fd;        /* the creator's descriptor until mpiox_segment_seal(), or of a file that is attached; else -1 */
+    bool on_disk;  /* a file of a folder, or an attached file, not a memfd: mpiox_segment_guard.h */
 } mpiox_segment;
 
 enum {
@@ -40,10 +40,10 @@ typedef enum mpiox_segment_kind { MPIOX_SEGMENT_MEMFD, MPIOX_SEGMENT_FILE, MPIOX
 /* The facts with which the others attach, and check that it is the creator's memory. Plain data: it is sent over MPI.
  */
 typedef struct mpiox_segment_address {
-    char name[MPIOX_SEGMENT_NAME];
-    uint64_t device, inode;
-    uint64_t mark[2]; /* random */
-    int64_t bytes;
+    char name[MPIOX_SEGMENT_NAME]; /* by which others open it */
+    uint64_t device, inode;        /* of the memory's file */
+    uint64_t mark[2];              /* random */
+    int64_t bytes;                 /* length of the memory */
 } mpiox_segment_address;
 
 /* Creator: zero-filled memory of `bytes` bytes. 0, MPIOX_E_FULL (no room, or more than ulimit -f) or MPIOX_E_NOMEM. */

@@ -20,10 +20,10 @@
 
 /* The contents of private memory: zeros, but for a range of ones, and a word. */
 typedef struct mpiox_segment_empty {
-    const void *ones;
-    int64_t ones_bytes;
-    _Atomic uint32_t *word;
-    uint32_t value;
+    const void *ones;       /* start of the range of ones */
+    int64_t ones_bytes;     /* length of that range; 0: none */
+    _Atomic uint32_t *word; /* the word */
+    uint32_t value;         /* of the word */
 } mpiox_segment_empty;
 
 /* Guard until mpiox_segment_unguard(). False: no room, and SIGBUS ends the process as before. Any thread. */

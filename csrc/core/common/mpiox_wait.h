@@ -22,14 +22,14 @@
 
 /* A word that processes wait on, with the number of sleepers: waking costs no system call when there are none. */
 typedef struct mpiox_futex {
-    _Atomic uint32_t value;
-    _Atomic uint32_t sleepers;
+    _Atomic uint32_t value;    /* the word */
+    _Atomic uint32_t sleepers; /* processes and threads that sleep in the kernel */
 } mpiox_futex;
 
 /* Called while waiting; returns true when it did useful work (waiting then starts again from its cheap steps). */
 typedef struct mpiox_idle {
     bool (*work)(void *context); /* may be NULL */
-    void *context;
+    void *context;               /* of work */
 } mpiox_idle;
 
 /* Return the first value of the word that differs from `old`. */
@@ -54,7 +54,7 @@ typedef struct mpiox_waited {
     double seconds; /* length of the wait so far */
     double looked;  /* seconds of the last call of is_over() */
     bool over;      /* the last result of is_over() */
-    bool reported;
+    bool reported;  /* report() was called for this wait */
 } mpiox_waited;
 
 /* One step of polling: yields the core, after 0.2 ms by sleeps of 20 to 200 microseconds. Start from {0}. */
@@ -77,13 +77,13 @@ typedef struct mpiox_wait_limit {
     double seconds; /* limit of one wait without a sign of life from the peers; 0: none */
     /* Called at the limit; does not return. `what` and `number`: see mpiox_wait_for(). */
     void (*expired)(void *context, const char *what, int64_t number, double seconds);
-    void *context;
+    void *context; /* of expired() and report() */
     /* NULL, or called after each half second of a wait: have all peers died that could end the wait? If so, the waiter
      * checks its condition once more; the next call has `again` set and does not return. */
     bool (*is_over)(void *awaited, const char *what, bool again);
-    void *awaited;
-    double report_s; /* after so long the wait is reported, once a wait; 0: never */
-    void (*report)(void *context, double seconds);
+    void *awaited;                                 /* of is_over() */
+    double report_s;                               /* after so long the wait is reported, once a wait; 0: never */
+    void (*report)(void *context, double seconds); /* the report after report_s seconds; returns */
 } mpiox_wait_limit;
 
 /* From now on mpiox_wait_while(), mpiox_wait_reach() and mpiox_wait_backoff() have this limit in the calling thread;

@@ -22,7 +22,7 @@ typedef struct mpiox_worker mpiox_worker;
 
 /* A task. The caller owns it, and does not free it before it has run. */
 typedef struct mpiox_task {
-    struct mpiox_task *next;
+    struct mpiox_task *next;              /* for the worker: the task behind this one */
     double since;                         /* submitted, seconds of mpiox_now() */
     uint32_t number;                      /* in order of submission, wrapping around */
     void (*run)(struct mpiox_task *task); /* may free the task */

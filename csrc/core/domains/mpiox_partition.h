@@ -50,7 +50,7 @@ typedef struct mpiox_domain {
 typedef struct mpiox_partition_method mpiox_partition_method;
 
 typedef struct mpiox_plan {
-    mpiox_geometry geometry;
+    mpiox_geometry geometry;              /* the region, and between whom it is divided */
     int32_t aggregators_used;             /* after the method's adjustment; domains of the rest are empty */
     mpiox_domain *domains;                /* geometry.aggregators of them */
     const mpiox_partition_method *method; /* borrowed: static */

@@ -12,13 +12,13 @@
 #include "mpiox_partition.h"
 
 struct mpiox_plan_store {
-    mpiox_stripe_set *sets;
-    int64_t n_sets, capacity;
-    bool overrun;           /* the method has added more sets than it reserved: a bug of the method */
-    int64_t max_count;      /* largest count of any set, >= 1 */
-    int64_t strided_length; /* shortest piece of the sets with count > 1, or 0 when there is none */
-    int64_t window_bytes;   /* the windows that window_base counts, or 0 */
-    int64_t *window_base;   /* by set: number of windows in the earlier sets of the same domain */
+    mpiox_stripe_set *sets;   /* of all domains; owned */
+    int64_t n_sets, capacity; /* sets; room for them */
+    bool overrun;             /* the method has added more sets than it reserved: a bug of the method */
+    int64_t max_count;        /* largest count of any set, >= 1 */
+    int64_t strided_length;   /* shortest piece of the sets with count > 1, or 0 when there is none */
+    int64_t window_bytes;     /* the windows that window_base counts, or 0 */
+    int64_t *window_base;     /* by set: number of windows in the earlier sets of the same domain */
 };
 
 /* Room for n_sets sets in all, before the first mpiox_plan_add(). 0 or MPIOX_E_NOMEM. */

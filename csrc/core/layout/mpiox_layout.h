@@ -44,10 +44,10 @@ typedef enum mpiox_lock_protocol {
 } mpiox_lock_protocol;
 
 typedef struct mpiox_layout {
-    mpiox_fs fs;
-    mpiox_lock_protocol lock;
-    int64_t stripe_size; /* bytes, > 0 */
-    int32_t servers;     /* I/O servers that the stripes go round, >= 1: unless `hashed`, stripes i and i + servers are
+    mpiox_fs fs;              /* kind of file system */
+    mpiox_lock_protocol lock; /* who grants locks */
+    int64_t stripe_size;      /* bytes, > 0 */
+    int32_t servers; /* I/O servers that the stripes go round, >= 1: unless `hashed`, stripes i and i + servers are
                            * on the same server */
     /* `servers` objects are written side by side, but a hash chooses their servers, and other objects follow when the
      * objects are full: the server of a stripe is unknown (CephFS) */

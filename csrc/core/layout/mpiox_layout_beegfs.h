@@ -10,9 +10,9 @@
 enum { MPIOX_BEEGFS_RAID0 = 1, MPIOX_BEEGFS_RAID10 = 2, MPIOX_BEEGFS_BUDDY = 3, MPIOX_BEEGFS_NAME_BYTES = 256 };
 
 typedef struct mpiox_beegfs_stripes {
-    unsigned pattern;
-    unsigned chunk_bytes;
-    uint16_t targets;
+    unsigned pattern;     /* MPIOX_BEEGFS_RAID0... */
+    unsigned chunk_bytes; /* bytes of a stripe */
+    uint16_t targets;     /* number of targets */
 } mpiox_beegfs_stripes;
 
 typedef struct mpiox_beegfs_target {
@@ -28,10 +28,10 @@ typedef struct mpiox_beegfs_target2 { /* since release 6 */
 } mpiox_beegfs_target2;
 
 typedef struct mpiox_beegfs_file { /* for a new file in the folder of the descriptor */
-    const char *name;
-    unsigned mode;
-    unsigned targets;     /* 0: as in the folder */
-    unsigned chunk_bytes; /* a power of two, at least 64 KiB; 0: as in the folder */
+    const char *name;              /* in the folder */
+    unsigned mode;                 /* permissions */
+    unsigned targets;              /* 0: as in the folder */
+    unsigned chunk_bytes;          /* a power of two, at least 64 KiB; 0: as in the folder */
 } mpiox_beegfs_file;
 
 #define MPIOX_BEEGFS_GET_STRIPES _IOR('f', 25, mpiox_beegfs_stripes)

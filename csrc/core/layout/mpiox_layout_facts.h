@@ -54,11 +54,11 @@ typedef struct mpiox_layout_component { /* a part of the file with a striping of
 } mpiox_layout_component;
 
 typedef struct mpiox_layout_facts {
-    mpiox_fact_text fact[MPIOX_FACTS];
-    mpiox_layout_component *components;
-    char **targets; /* names: an OST's index, "host:brick", a BeeGFS target's number */
-    int32_t n_components, n_targets;
-    bool is_folder; /* the facts describe new files in this folder */
+    mpiox_fact_text fact[MPIOX_FACTS];  /* by index */
+    mpiox_layout_component *components; /* [n_components]; owned */
+    char **targets;                     /* names: an OST's index, "host:brick", a BeeGFS target's number */
+    int32_t n_components, n_targets;    /* components; entries of `targets` */
+    bool is_folder;                     /* the facts describe new files in this folder */
     bool incomplete;
 } mpiox_layout_facts;
 

@@ -12,7 +12,7 @@
 
 typedef struct mpiox_layout_wish { /* hints; 0, start_device < 0: not given; striping_factor -1: all, of new files */
     int64_t striping_unit;
-    int32_t striping_factor, start_device;
+    int32_t striping_factor, start_device; /* servers; number of the first one */
 } mpiox_layout_wish;
 
 /* The facts of a descriptor that is open for reading (of a folder: the facts of new files in it). wish may be NULL. 0

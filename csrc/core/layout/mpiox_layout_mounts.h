@@ -10,9 +10,9 @@
 
 typedef struct mpiox_layout_mount { /* texts that do not fit are cut */
     char type[64];                  /* as in mount(8): "ext4", "nfs4", "fuse.glusterfs" */
-    char point[1024];
-    char source[512];  /* device, or the file system's name for it */
-    char options[512]; /* of the superblock */
+    char point[1024];               /* folder where it is mounted */
+    char source[512];               /* device, or the file system's name for it */
+    char options[512];              /* of the superblock */
 } mpiox_layout_mount;
 
 typedef struct mpiox_layout_nfs {

@@ -10,7 +10,7 @@
 
 typedef struct mpiox_span {
     const char *at; /* not NUL-terminated */
-    int64_t bytes;
+    int64_t bytes;  /* length, >= 0 */
 } mpiox_span;
 
 /* All of a text; NULL or a negative length: nothing. */

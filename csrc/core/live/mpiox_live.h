@@ -42,14 +42,14 @@ typedef struct mpiox_live_counters {
 } mpiox_live_counters;
 
 typedef struct mpiox_live_file {
-    mpiox_live_counters counters;
+    mpiox_live_counters counters;   /* since the opening */
     atomic_int_least64_t opened_ns; /* since 1970; 0: the entry is free */
-    int64_t spare;
-    char path[MPIOX_LIVE_PATH]; /* ends with NUL; of a longer path the end, behind "..." */
+    int64_t spare;                  /* not used */
+    char path[MPIOX_LIVE_PATH];     /* ends with NUL; of a longer path the end, behind "..." */
 } mpiox_live_file;
 
 typedef struct mpiox_live_page {
-    char magic[8];
+    char magic[8];                                  /* of the format */
     int32_t version, head_bytes, file_bytes, files; /* bytes of the head and of an entry; number of entries */
     int64_t pid;                                    /* in the namespace of the process */
     int64_t start_ticks;                            /* of the process: field 22 of /proc/PID/stat */
@@ -60,10 +60,10 @@ typedef struct mpiox_live_page {
     atomic_uint_least64_t change;                   /* odd: files are being opened or closed */
     atomic_int_least64_t opened, open, unlisted;    /* files so far; open ones; ones without an entry */
     mpiox_live_counters rest;                       /* counters of closed files and of files without an entry */
-    char host[64], program[64];
-    char scheduler_job[64]; /* "": none */
-    char world[128];        /* the launcher's name for the job of MPI_COMM_WORLD; "": it has none */
-    char command[512];
+    char host[64], program[64];                     /* host name; name of the executable */
+    char scheduler_job[64];                         /* "": none */
+    char world[128];   /* the launcher's name for the job of MPI_COMM_WORLD; "": it has none */
+    char command[512]; /* command line */
     char service[64];  /* of the delegates; "": none */
     char arbiter[256]; /* folder of the arbiter that the job follows; "": none */
 } mpiox_live_page;

@@ -53,14 +53,14 @@ bool mpiox_memory_find(const void *pointer, mpiox_device *out);
 enum { MPIOX_STAGING_BUFFERS = 2 };
 
 typedef struct mpiox_staging {
-    mpiox_device device;
-    char *buffers[MPIOX_STAGING_BUFFERS];
-    int64_t bytes; /* of each */
-    void *queue;   /* the driver's queue, which does copies in order */
-    bool pinned[MPIOX_STAGING_BUFFERS];
-    bool broken;    /* a copy has failed: the staging is not used again */
-    double spent_s; /* seconds in the driver, since the access took this staging */
-    struct mpiox_staging *next;
+    mpiox_device device;                  /* whose memory it copies */
+    char *buffers[MPIOX_STAGING_BUFFERS]; /* host memory; owned */
+    int64_t bytes;                        /* of each */
+    void *queue;                          /* the driver's queue, which does copies in order */
+    bool pinned[MPIOX_STAGING_BUFFERS];   /* the driver has pinned that buffer */
+    bool broken;                          /* a copy has failed: the staging is not used again */
+    double spent_s;                       /* seconds in the driver, since the access took this staging */
+    struct mpiox_staging *next;           /* of those that no access uses */
 } mpiox_staging;
 
 /* Two buffers of at least `bytes` bytes (> 0) and a queue for a device: those of an earlier access if there are any.

@@ -20,8 +20,8 @@ enum {
 
 typedef struct mpiox_device { /* the memory of a buffer; zeros: the host's. Plain data, may be copied */
     const mpiox_memory_kind *kind;
-    void *context; /* the driver's, current while the memory is accessed; NULL: that of the device `ordinal` */
-    int32_t ordinal;
+    void *context;   /* the driver's, current while the memory is accessed; NULL: that of the device `ordinal` */
+    int32_t ordinal; /* the driver's number of the device */
     int32_t failure; /* the driver's result if its answer is not known, or MPIOX_MEMORY_MIXED; else 0 */
 } mpiox_device;
 
@@ -48,10 +48,10 @@ struct mpiox_memory_kind {
     bool is_mapped;                       /* the processor may be able to access it, slowly: no EFAULT */
     const char *const *functions;         /* names of those of the driver, at most MPIOX_MEMORY_FUNCTIONS, then NULL */
     void (*take)(void *const *functions); /* stores `functions`, in this order; before all other calls */
-    const mpiox_memory_driver *driver;
+    const mpiox_memory_driver *driver;    /* its common functions, valid after take() */
     bool (*find)(const void *pointer, mpiox_device *out);  /* is it memory that only the device should access? */
     int (*enter)(const mpiox_device *device, int *before); /* make it the thread's current one; leave() undoes that */
-    void (*leave)(const mpiox_device *device, int before);
+    void (*leave)(const mpiox_device *device, int before); /* `before`: as enter() returned it */
     int (*copy_blocks)(void *queue, const mpiox_memory_run *run, void *host, bool to_device); /* stride >= length */
     const char *(*result_name)(int result); /* the driver's name of a result; never NULL */
 };

@@ -135,23 +135,23 @@ void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from); /* sums and ma
 /* Is counter `index` (order of the list) the maximum over ranks rather than the sum? */
 int mpiox_stats_is_max(int index);
 
-typedef struct mpiox_stats_hint { /* a hint in force whose value is not the default, and its source */
-    const char *name, *value, *source;
+typedef struct mpiox_stats_hint {      /* a hint in force whose value is not the default, and its source */
+    const char *name, *value, *source; /* borrowed */
 } mpiox_stats_hint;
 
 typedef struct mpiox_stats_number {
-    const char *name, *unit, *meaning;
-    int64_t value;
+    const char *name, *unit, *meaning; /* static texts */
+    int64_t value;                     /* in that unit */
 } mpiox_stats_number;
 
 enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
 
-typedef struct mpiox_stats_delegates { /* the delegates' own counts in a run, summed over them */
-    int delegates, known;              /* all delegates; those whose numbers are in the sums */
-    int died;                          /* delegates that a rank has found dead */
-    int count;                         /* numbers in use of the fields above */
-    mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS];
-    int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* their write requests by size */
+typedef struct mpiox_stats_delegates {                        /* the delegates' own counts in a run, summed over them */
+    int delegates, known;                                     /* all delegates; those whose numbers are in the sums */
+    int died;                                                 /* delegates that a rank has found dead */
+    int count;                                                /* numbers in use of the fields above */
+    mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS]; /* the first `count` */
+    int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS];        /* their write requests by size */
 } mpiox_stats_delegates;
 
 typedef struct mpiox_stats_span { /* use of a file by any rank, seconds since 1970; 0: none, or not known */
@@ -162,14 +162,14 @@ typedef struct mpiox_stats_span { /* use of a file by any rank, seconds since 19
 typedef struct mpiox_stats_slowest { /* facts that sums over ranks hide */
     double write_s, read_s;          /* the longest time of a rank: write_s + sync_s, and read_s */
     int rank;                        /* the rank with the most time of its own (mpiox_stats_own_s) */
-    double own_s;
+    double own_s;                    /* that time of this rank, seconds */
 } mpiox_stats_slowest;
 
-typedef struct mpiox_stats_subject { /* the subject of the numbers */
-    const char *path;                /* of the file; NULL: the run */
-    int ranks;
-    const mpiox_stats_hint *hints; /* of the file */
-    int hint_count;
+typedef struct mpiox_stats_subject {        /* the subject of the numbers */
+    const char *path;                       /* of the file; NULL: the run */
+    int ranks;                              /* whose numbers are summed */
+    const mpiox_stats_hint *hints;          /* of the file */
+    int hint_count;                         /* entries of `hints` */
     const mpiox_stats_delegates *delegates; /* of the run; NULL: none */
     const mpiox_stats_identity *identity;   /* of the run; for JSON */
     const mpiox_stats_span *span;           /* of the file; for JSON */

@@ -23,8 +23,8 @@ typedef struct mpiox_stats_identity {
     const char *scheduler_job;       /* the scheduler's ID of the job; NULL: there is none */
     const char *program;             /* file name of the executable */
     char command[512];               /* command line, words separated by blanks, cut if it is longer */
-    int64_t uid;
-    double start; /* when the library was loaded: the start of a program that is linked to it */
+    int64_t uid;                     /* of the user */
+    double start;                    /* when the library was loaded: the start of a program that is linked to it */
 } mpiox_stats_identity;
 
 void mpiox_stats_identity_get(mpiox_stats_identity *out); /* of this process */

@@ -20,7 +20,7 @@
 typedef struct mpiox_stats_trail { /* where accesses of one direction went; any thread may raise it; begins as zeros */
     atomic_int_least64_t highest, lowest_from_top; /* end of the last byte; INT64_MAX - offset of the first one */
     atomic_int_least64_t previous, near;           /* offset of the last access; accesses a page or less from it */
-    atomic_int_least64_t nanoseconds;
+    atomic_int_least64_t nanoseconds;              /* inside the accesses */
 } mpiox_stats_trail;
 
 typedef struct mpiox_stats_paying_way { /* of reads or of writes, over all ranks */
@@ -30,9 +30,9 @@ typedef struct mpiox_stats_paying_way { /* of reads or of writes, over all ranks
 } mpiox_stats_paying_way;
 
 typedef struct mpiox_stats_paying {
-    double ranks; /* number of ranks that made any access */
-    double waits; /* waits that an access caused, of the rank with the fewest */
-    mpiox_stats_paying_way ways[2];
+    double ranks;                   /* number of ranks that made any access */
+    double waits;                   /* waits that an access caused, of the rank with the fewest */
+    mpiox_stats_paying_way ways[2]; /* reads, writes */
 } mpiox_stats_paying;
 
 /* An access of [first, last) has ended. */

@@ -22,19 +22,19 @@ typedef struct mpiox_fault_rule {
     int64_t after, times; /* times -1 = for ever */
     int sys_errno;        /* 0 = none */
     int64_t short_bytes;  /* -1 = none */
-    int64_t delay_ms;
-    int64_t seen; /* matching calls so far */
+    int64_t delay_ms;     /* milliseconds before the call; 0: none */
+    int64_t seen;         /* matching calls so far */
 } mpiox_fault_rule;
 
 typedef struct mpiox_fault_rules {
-    int count;
-    mpiox_fault_rule rule[16];
+    int count;                 /* rules */
+    mpiox_fault_rule rule[16]; /* the first `count` */
 } mpiox_fault_rules;
 
 typedef struct mpiox_fault_action {
     int sys_errno;       /* 0 = none */
     int64_t short_bytes; /* -1 = none */
-    int64_t delay_ms;
+    int64_t delay_ms;    /* milliseconds before the call; 0: none */
 } mpiox_fault_action;
 
 /* 0, or MPIOX_E_ARG with a sentence in message. */

@@ -24,17 +24,17 @@ typedef struct mpiox_storage mpiox_storage;
 
 /* One independent call of a batch. */
 typedef struct mpiox_storage_call {
-    const struct iovec *iov;
-    int iov_count, fd; /* fd: another descriptor than the handle's, or -1 */
-    int64_t offset;
-    int64_t moved; /* result, as of transfer(); or MPIOX_STORAGE_NOT_STARTED */
-    bool skip;     /* `moved` is set already: do not make the call */
+    const struct iovec *iov; /* [iov_count] memory; borrowed */
+    int iov_count, fd;       /* fd: another descriptor than the handle's, or -1 */
+    int64_t offset;          /* in the file */
+    int64_t moved;           /* result, as of transfer(); or MPIOX_STORAGE_NOT_STARTED */
+    bool skip;               /* `moved` is set already: do not make the call */
 } mpiox_storage_call;
 
 #define MPIOX_STORAGE_NOT_STARTED INT64_MIN /* the back end did nothing; the caller makes the call by transfer() */
 
 typedef struct mpiox_storage_backend {
-    const char *name;
+    const char *name; /* static text */
     /* Make one system call: move up to sum(iov) bytes at offset; returns bytes moved (may be short, 0 = end of file on
      * read) or -errno. */
     int64_t (*transfer)(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset);
@@ -63,13 +63,13 @@ typedef struct mpiox_storage_counters { /* since open */
 } mpiox_storage_counters;
 
 struct mpiox_storage {
-    const mpiox_storage_backend *backend;
+    const mpiox_storage_backend *backend; /* static */
     int fd; /* descriptor of the posix back end (wrapped or not), else -1; may change while the handle is not pinned */
     struct mpiox_storage_pooled *pooled; /* how to open the descriptor again; NULL: it stays open */
     bool exact;                          /* nothing is read ahead (mpiox_storage_refresh.h) */
     int64_t most_written;                /* bytes of one system call that writes one piece; 0: any */
-    void *state;
-    mpiox_storage_counters counters;
+    void *state;                         /* the back end's own; close() frees it */
+    mpiox_storage_counters counters;     /* of this handle */
 };
 
 typedef enum mpiox_storage_kind {
@@ -130,8 +130,8 @@ int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 typedef struct mpiox_storage_piece {
-    void *base; /* only read from by a write */
-    int64_t length, offset;
+    void *base;             /* only read from by a write */
+    int64_t length, offset; /* bytes; in the file */
 } mpiox_storage_piece;
 
 /* Move many pieces in one call. Pieces may come in any order; pieces of a write must not overlap. Pieces that follow
@@ -152,10 +152,10 @@ enum { MPIOX_STORAGE_LIST_PIECES = 256 };
 typedef struct mpiox_storage_list {
     mpiox_storage *storage; /* borrowed */
     mpiox_error *error;     /* of the caller, which has set its code to MPIOX_OK */
-    bool write;
-    int64_t moved; /* bytes in list order that lie before a write's error or a read's end of the file */
-    int64_t count;
-    mpiox_storage_piece pieces[MPIOX_STORAGE_LIST_PIECES];
+    bool write;             /* false: the list reads */
+    int64_t moved;          /* bytes in list order that lie before a write's error or a read's end of the file */
+    int64_t count;          /* pieces that have not been moved yet */
+    mpiox_storage_piece pieces[MPIOX_STORAGE_LIST_PIECES]; /* the first `count` */
 } mpiox_storage_list;
 
 void mpiox_storage_list_begin(mpiox_storage_list *list, mpiox_storage *storage, bool write, mpiox_error *error);
@@ -169,8 +169,8 @@ bool mpiox_storage_list_finish(mpiox_storage_list *list);
 
 /* A shared mapping of part of the file, for storing many small runs. data points at the first requested byte. */
 typedef struct mpiox_storage_mapping {
-    void *data;
-    void *base;
+    void *data;    /* the first requested byte */
+    void *base;    /* start of the mapping: the page of that byte */
     int64_t bytes; /* of the whole mapping from base on */
 } mpiox_storage_mapping;
 

@@ -23,7 +23,7 @@ int mpiox_subfiles_read(const char *path, mpiox_subfiles *out, const char **why)
  * gets another name. `last`: there is no further name. */
 typedef struct mpiox_subfiles_places {
     bool (*fits)(int fd, int32_t subfile, bool last, void *context);
-    void *context;
+    void *context; /* of fits() */
 } mpiox_subfiles_places;
 
 /* Make a file of `count` empty subfiles, which this process writes from now on. EEXIST: that name exists. EPERM: the

@@ -32,17 +32,17 @@ enum {
 typedef struct mpiox_subfiles {
     int64_t unit, size; /* bytes; size -1: it is being written, */
     int32_t writers;    /* so many programs have opened it and not closed it, or were ended before */
-    uint64_t id;
-    int32_t count;
-    char **names; /* [count], absolute or relative to the index's folder */
-    char *text;   /* owned: the memory of the names */
-    char *index;  /* absolute path of the index; NULL: it does not exist yet */
+    uint64_t id;        /* of the file, random */
+    int32_t count;      /* subfiles, 1 .. MPIOX_SUBFILES_MOST */
+    char **names;       /* [count], absolute or relative to the index's folder */
+    char *text;         /* owned: the memory of the names */
+    char *index;        /* absolute path of the index; NULL: it does not exist yet */
 } mpiox_subfiles;
 
 /* ---- where bytes lie. Pure --------------------------------------------------------------------------------------- */
 
 typedef struct mpiox_subfiles_spot {
-    int32_t subfile;
+    int32_t subfile;      /* index of the subfile */
     int64_t offset, left; /* in the subfile; bytes up to the end of the unit */
 } mpiox_subfiles_spot;
 

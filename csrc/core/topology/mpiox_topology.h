@@ -38,37 +38,37 @@ typedef struct mpiox_topology {
     MPI_Comm comm;        /* only this library uses it; with one node MPI_COMM_NULL until mpiox_topology_own_comm() */
     MPI_Comm node_comm;   /* several nodes: the ranks of this one, in rank order; else MPI_COMM_NULL */
     MPI_Comm leader_comm; /* several nodes: rank 0 of every node, in node order; MPI_COMM_NULL on other ranks */
-    int rank, size;
-    int node, n_nodes;
-    int node_rank, node_size;
-    int *node_of;           /* [size] node of a rank */
-    int *local_of;          /* [size] rank within its node */
-    int *node_start;        /* [n_nodes + 1] into node_ranks */
-    int *node_ranks;        /* [size] ranks, grouped by node, ascending */
-    char *node_name;        /* processor name of this node; NULL without memory */
-    int nics;               /* several nodes: network cards of the node with the fewest; 0: not known */
-    int ranks_per_node;     /* the hint for which this topology was made */
-    bool threads;           /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
-    bool one_opener;        /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */
-    bool foreground;        /* of the file in use: a tool hides MPI_Wait, so that nonblocking accesses are not ours */
-    mpiox_wait_limit limit; /* of waits for other ranks; `seconds` is of the file in use */
-    mpiox_segment page_segment;
-    mpiox_topology_page *page; /* of this node; shared unless there is one rank */
-    _Atomic uint32_t steps;    /* steps that this rank has ended so far (mpiox_topology_end_step()) */
-    uint32_t published;        /* calls of mpiox_topology_bcast() so far; the same on every rank */
-    uint64_t agreements;       /* of the leaders on lowest values, so far; the same on every leader */
-    MPI_Request *answers;      /* of the other nodes, from the next one on, while this leader waits for them; or NULL */
-    mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
-    bool segment_placed;       /* the ranks that use its pages most have touched them */
-    uint64_t segment_layout;   /* the layout number of the segment */
-    uint64_t id;
-    uint64_t last_used; /* on this rank: counts uses of all topologies */
-    bool temporary;     /* freed with the file for which it was made; the same on every rank */
-    bool in_use;
+    int rank, size;       /* this rank in the group; ranks of the group */
+    int node, n_nodes;    /* this rank's node; nodes of the group */
+    int node_rank, node_size; /* this rank in its node; ranks of its node */
+    int *node_of;             /* [size] node of a rank */
+    int *local_of;            /* [size] rank within its node */
+    int *node_start;          /* [n_nodes + 1] into node_ranks */
+    int *node_ranks;          /* [size] ranks, grouped by node, ascending */
+    char *node_name;          /* processor name of this node; NULL without memory */
+    int nics;                 /* several nodes: network cards of the node with the fewest; 0: not known */
+    int ranks_per_node;       /* the hint for which this topology was made */
+    bool threads;             /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
+    bool one_opener;          /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */
+    bool foreground;          /* of the file in use: a tool hides MPI_Wait, so that nonblocking accesses are not ours */
+    mpiox_wait_limit limit;   /* of waits for other ranks; `seconds` is of the file in use */
+    mpiox_segment page_segment; /* memory of `page` */
+    mpiox_topology_page *page;  /* of this node; shared unless there is one rank */
+    _Atomic uint32_t steps;     /* steps that this rank has ended so far (mpiox_topology_end_step()) */
+    uint32_t published;         /* calls of mpiox_topology_bcast() so far; the same on every rank */
+    uint64_t agreements;        /* of the leaders on lowest values, so far; the same on every leader */
+    MPI_Request *answers;    /* of the other nodes, from the next one on, while this leader waits for them; or NULL */
+    mpiox_segment segment;   /* collective buffers; empty until mpiox_topology_segment() */
+    bool segment_placed;     /* the ranks that use its pages most have touched them */
+    uint64_t segment_layout; /* the layout number of the segment */
+    uint64_t id;             /* the same on every rank */
+    uint64_t last_used;      /* on this rank: counts uses of all topologies */
+    bool temporary;          /* freed with the file for which it was made; the same on every rank */
+    bool in_use;             /* a file has reserved it */
     uint32_t views; /* views of all its files, opening included, counted on: selects the shared file pointer in use */
     unsigned char file_before[MPIOX_TOPOLOGY_BEFORE_BYTES]; /* facts of its last file; the same on every rank */
-    bool knows_file_before;
-    struct mpiox_topology *next;
+    bool knows_file_before;                                 /* file_before is valid; the same on every rank */
+    struct mpiox_topology *next;                            /* of the cached ones */
 } mpiox_topology;
 
 /* Number of cards of a fast network (Slingshot, InfiniBand, RoCE, Omni-Path, EFA) with a link on this host
@@ -79,9 +79,9 @@ int mpiox_topology_nics(void);
 
 /* Rank 0's choice, which the caller sends to the other ranks. */
 typedef struct mpiox_topology_choice {
-    uint64_t id;
-    int32_t fresh; /* no free topology of this group: the ranks have to make a new one */
-    int32_t ranks_per_node;
+    uint64_t id;                /* of the topology */
+    int32_t fresh;              /* no free topology of this group: the ranks have to make a new one */
+    int32_t ranks_per_node;     /* the hint */
     mpiox_segment_address page; /* fresh: address of a page for the whole group on one node; bytes 0: none */
 } mpiox_topology_choice;
 
@@ -229,7 +229,7 @@ bool mpiox_topology_page_asked(const mpiox_topology *topology);
 /* How many more topologies this process may cache, with communicators and without, and how many communicators it may
  * make. The process frees those that were not used for longest. Local. */
 typedef struct mpiox_topology_room {
-    int plain, with_comms, comms;
+    int plain, with_comms, comms; /* topologies without communicators; topologies with them; communicators */
 } mpiox_topology_room;
 mpiox_topology_room mpiox_topology_make_room(void);
 /* Cache a topology, in use now, for later files. */

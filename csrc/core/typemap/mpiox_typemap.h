@@ -97,9 +97,9 @@ bool mpiox_typemap_equal(const mpiox_typemap *a, const mpiox_typemap *b);
 
 /* Opaque to callers, fixed size, lives on the stack, borrows the description. */
 typedef struct mpiox_cursor {
-    const mpiox_typemap *typemap;
-    int64_t position; /* stream position of the next byte that mpiox_cursor_next() yields */
-    int64_t state[4 + 4 * MPIOX_TYPEMAP_MAX_DEPTH];
+    const mpiox_typemap *typemap; /* borrowed */
+    int64_t position;             /* stream position of the next byte that mpiox_cursor_next() yields */
+    int64_t state[4 + 4 * MPIOX_TYPEMAP_MAX_DEPTH]; /* private: the way to that byte */
 } mpiox_cursor;
 
 /* Seek to stream position `position`; every offset yielded later has `origin` added. */
@@ -119,9 +119,9 @@ bool mpiox_typemap_disjoint(const mpiox_typemap *a, int64_t origin_a, const mpio
 /* A part of an endless tiling: stream bytes position .. position + length - 1. */
 typedef struct mpiox_range {
     const mpiox_typemap *typemap; /* borrowed, monotonic */
-    int64_t origin;
-    int64_t position;
-    int64_t length; /* INT64_MAX: endless */
+    int64_t origin;               /* added to every offset */
+    int64_t position;             /* first stream byte */
+    int64_t length;               /* INT64_MAX: endless */
 } mpiox_range;
 
 /* As above for parts. Two tilings may share bytes although their parts do not, for example vectors without padding

@@ -17,11 +17,11 @@ typedef enum mpiox_distribution {
 
 /* One dimension of a distributed array. block_items 0: the default (BLOCK: size / processes rounded up; CYCLIC: 1). */
 typedef struct mpiox_dimension {
-    int64_t size; /* items of the whole array */
-    mpiox_distribution distribution;
-    int64_t block_items;
-    int64_t processes;
-    int64_t coordinate; /* of this process, 0 .. processes - 1 */
+    int64_t size;                    /* items of the whole array */
+    mpiox_distribution distribution; /* of the items over processes */
+    int64_t block_items;             /* see above */
+    int64_t processes;               /* in this dimension, >= 1 */
+    int64_t coordinate;              /* of this process, 0 .. processes - 1 */
 } mpiox_dimension;
 
 /* Items starts[d] .. starts[d] + subsizes[d] - 1 of each dimension of an array of `element`; dimension 0 varies fastest

@@ -14,14 +14,14 @@
  * If the type is a list with an address for each item, `addresses` and `integers` are in `items`, the memory of that
  * list's description. */
 typedef struct mpiox_contents {
-    int combiner;
-    int64_t n_integers, n_addresses, n_counts, n_types;
+    int combiner;                                       /* MPI_COMBINER_* */
+    int64_t n_integers, n_addresses, n_counts, n_types; /* lengths of the four arrays */
     int *integers;
     MPI_Aint *addresses;
     MPI_Count *counts;
     MPI_Datatype *types;
     mpiox_items items;
-    int64_t next_integer, next_address, next_count;
+    int64_t next_integer, next_address, next_count; /* arguments of each kind that were read */
     bool exhausted; /* more arguments were read than there are: the MPI library violates its standard */
 } mpiox_contents;
 

@@ -23,7 +23,7 @@
 enum { MPIOX_NODE_BLOCK = 1, MPIOX_NODE_LOOP, MPIOX_NODE_STRUCT, MPIOX_NODE_LIST };
 
 typedef struct mpiox_node {
-    int32_t kind;
+    int32_t kind;   /* MPIOX_NODE_* */
     int32_t child;  /* loop, list: index of the child node, or MPIOX_NO_CHILD; struct: 0 */
     int64_t offset; /* struct members: displacement from the struct's origin; otherwise 0 */
     int64_t size;   /* data bytes */
@@ -40,24 +40,24 @@ enum { MPIOX_FLAG_MONOTONIC = 1, MPIOX_FLAG_CONTIGUOUS = 2 };
 
 /* One allocation: this header, node_count nodes (the root first, children after their parents), pool_words words. */
 struct mpiox_typemap {
-    int64_t magic;
+    int64_t magic;      /* MPIOX_TYPEMAP_MAGIC */
     int64_t bytes;      /* of the whole allocation */
     int64_t references; /* atomic; 0 in a blob */
-    int64_t size;
-    int64_t lb;
-    int64_t extent;
-    int64_t first; /* offset of the first data byte of tile 0 */
-    int64_t pieces;
-    int64_t granule;
+    int64_t size;       /* data bytes of a tile */
+    int64_t lb;         /* lower bound */
+    int64_t extent;     /* step of the tiling */
+    int64_t first;      /* offset of the first data byte of tile 0 */
+    int64_t pieces;     /* see mpiox_typemap_pieces() */
+    int64_t granule;    /* see mpiox_typemap_granule() */
     /* The tiling that cursors use: equal to (root, size, extent), or finer when the root loop continues seamlessly from
      * tile to tile, so that runs cross tile boundaries. tile_node is MPIOX_NO_CHILD for a tile that is one block. */
     int64_t tile_size;
     int64_t tile_extent;
     int32_t tile_node;
-    int32_t depth;
+    int32_t depth;      /* levels of nodes */
     int32_t node_count; /* 0 when the size is 0 */
-    int32_t flags;
-    int64_t pool_words;
+    int32_t flags;      /* MPIOX_FLAG_* */
+    int64_t pool_words; /* words of the pool behind the nodes */
 };
 
 static inline const mpiox_node *mpiox_typemap_nodes(const mpiox_typemap *typemap)
@@ -103,10 +103,10 @@ static inline int64_t mpiox_list_start(const mpiox_node *node, const int64_t *po
 
 /* A node that owns its children. NULL stands for "no data". `offset` is the displacement from its parent's origin. */
 typedef struct mpiox_tree {
-    int32_t kind;
-    int32_t depth;
-    bool monotonic;
-    bool borrows; /* the arrays belong to a description that outlives this tree, and are canonical or corrupt */
+    int32_t kind;   /* MPIOX_NODE_* */
+    int32_t depth;  /* levels of nodes, this one included */
+    bool monotonic; /* as mpiox_typemap_is_monotonic() */
+    bool borrows;   /* the arrays belong to a description that outlives this tree, and are canonical or corrupt */
     int64_t offset;
     int64_t size;
     int64_t count;
@@ -114,8 +114,8 @@ typedef struct mpiox_tree {
     int64_t length;
     int64_t lo;
     int64_t hi;
-    int64_t pieces;
-    int64_t granule;
+    int64_t pieces;  /* see mpiox_typemap_pieces() */
+    int64_t granule; /* see mpiox_typemap_granule() */
     struct mpiox_tree *child;
     struct mpiox_tree **members;
     int64_t *displacements;

@@ -9,8 +9,8 @@
 /* The memory of a description of n items, and the places in it into which the caller writes displacements and lengths.
  * mpiox_items_free() frees it, or mpiox_items_describe() turns it into the description. */
 typedef struct mpiox_items {
-    mpiox_typemap *room; /* NULL: none */
-    int64_t n;
+    mpiox_typemap *room;    /* NULL: none */
+    int64_t n;              /* items */
     int64_t *displacements; /* [n], bytes; the caller fills them */
     int *lengths;           /* [n + 1], inside the room; the caller may fill them */
 } mpiox_items;
