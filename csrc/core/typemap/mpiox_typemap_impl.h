@@ -101,7 +101,8 @@ static inline int64_t mpiox_list_start(const mpiox_node *node, const int64_t *po
 
 /* ---- trees under construction ----------------------------------------------------------------------------------- */
 
-/* A node that owns its children. NULL stands for "no data". `offset` is the displacement from its parent's origin. */
+/* A node that owns its children. NULL stands for "no data". `offset` is the displacement from its parent's origin.
+ * Fields that mpiox_node has, too, mean the same. The arrays are those of the pool, freed unless `borrows`. */
 typedef struct mpiox_tree {
     int32_t kind;   /* MPIOX_NODE_* */
     int32_t depth;  /* levels of nodes, this one included */

@@ -6,9 +6,9 @@
  *            memory must last until then.
  * Algorithm. MPI deletes the attributes of MPI_COMM_SELF first of all, the last one set first. An attribute of our
  *            own, set as soon as MPI_Init is done, is deleted after all others: then the library cleans up.
- * Promise.   Where the attribute comes late (MPI was initialised behind our back), files that are closed after it still
- *            find what they need: what an open file uses is freed when it is closed. A file that the program never
- *            closes has its nonblocking accesses carried out.
+ * Promise.   The library may set the attribute late, if it has missed the initialisation of MPI. Files that are closed
+ *            after the clean-up still find what they need: the library frees the memory of an open file when the file
+ *            is closed. It carries out the nonblocking accesses of a file that the program never closes.
  */
 #include <mpi.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /*
  * mpiox_handle.c - handle to entry: a small chained hash table behind a reader-writer lock.
  *
- * A thread remembers the entry that it has found last. It counts for as long as no file has been opened or closed: then
- * a look-up needs neither the table nor the lock.
+ * A thread caches the entry that it has found last. As long as no file has been opened or closed since, a look-up takes
+ * this entry, and needs neither the table nor the lock.
  *
  * The key is the bytes of the handle, so an MPI_File may be of any type whose equal values have equal bytes.
  */

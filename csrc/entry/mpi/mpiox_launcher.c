@@ -2,8 +2,9 @@
  * mpiox_launcher.c - see mpiox_launcher.h.
  *
  * Algorithm. Launchers set the number of processes in the environment. A process is alone by mistake if MPI_COMM_WORLD
- *            has one rank, a launcher has set more, and none has set one. The result counts, not the launcher's kind:
- *            an MPI library that understands another's launcher (by PMIx) has all its ranks and gets no line.
+ *            has one rank, some launcher has set more processes, and no launcher has set one. The number of ranks
+ *            decides, not the kind of launcher: an MPI library that understands another library's launcher (by PMIx)
+ *            has all its ranks, and the library prints no line.
  */
 #include "mpiox_launcher.h"
 

@@ -7,10 +7,10 @@
  * Algorithm. Before the MPI library ends the job the aborting rank has every delegate flush its open files: the others'
  *            threads still run then. A thread does this, and the rank waits for it for a limited time: the cause of the
  *            abort may have killed the delegate, too.
- * Guarantee. The job ends, ABORT_S seconds later at most, with one exception: a signal handler that has interrupted
- *            malloc() calls MPI_Abort, since starting a thread needs malloc(). One line reports unflushed bytes. Writes
- *            that other ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not
- *            have open, are not flushed; nor is any byte when a rank dies without MPI_Abort.
+ * Guarantee. The job ends after ABORT_S seconds at most. The one exception is a signal handler that has interrupted
+ *            malloc() and calls MPI_Abort: the library needs malloc() to start the thread. One line reports unflushed
+ *            bytes. Writes that other ranks collect for another node (mpiox_delegate_write_behind), and files that this
+ *            rank does not have open, are not flushed; nor is any byte when a rank dies without MPI_Abort.
  */
 #include <errno.h>
 #include <pthread.h>

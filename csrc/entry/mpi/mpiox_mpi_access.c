@@ -15,9 +15,9 @@
  * (mpiox_nonblocking.c). The begin of a split collective takes all steps and keeps the status for the end.
  * MPI orders the collectives of a file, so a blocking one first waits for the nonblocking ones.
  *
- * A nonblocking collective between nodes needs a thread that calls MPI. Where the MPI library was initialised without
- * MPI_THREAD_MULTIPLE every rank accesses its own part by itself instead, as OMPIO always does: that waits for no other
- * rank. Small pieces are better exchanged, so the MPI library gets the next views and carries out such calls.
+ * A nonblocking collective between nodes needs a thread that calls MPI. If the MPI library was initialised without
+ * MPI_THREAD_MULTIPLE, each rank accesses its own part by itself instead, as OMPIO always does, and waits for no other
+ * rank. For small pieces an exchange is faster: the MPI library gets the next views, and carries out such calls.
  */
 #include "mpiox_mpi_access.h"
 

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_print.c - where statistics are printed. See mpiox_mpi_print.h.
+ * mpiox_mpi_print.c - printing statistics. See mpiox_mpi_print.h.
  */
 #include "mpiox_mpi_print.h"
 #include "mpiox_print.h"

@@ -5,10 +5,10 @@
  *            library may have been initialised without thread support.
  * Algorithm. An operation is a task of the file's worker and a generalized request. The worker puts each finished
  *            operation on a list. The wrappers of MPI_Wait, MPI_Test... complete the requests on that list in the
- *            program's thread before they call PMPI. They wait on a counter of finished operations, not on memory of
- *            the operation, which its owner may free as soon as it is done. A thread that waits for a queued
- *            independent operation runs it itself: where threads outnumber cores the worker may be late, and its
- *            caches do not hold the data.
+ *            program's thread before they call PMPI. A wrapper waits on a counter of finished operations, not on memory
+ *            of the operation: the owner may free this memory as soon as the operation is done. A thread that waits for
+ *            a queued independent operation runs the operation itself: if threads outnumber cores, the worker may be
+ *            late, and the caches of its core do not contain the data.
  * Guarantee. An operation is in the table from its start until MPI frees its request. An error reaches the file's
  *            error handler once, from the call that completes the request.
  */

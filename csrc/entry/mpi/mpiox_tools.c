@@ -1,10 +1,11 @@
 /*
  * mpiox_tools.c - see mpiox_tools.h.
  *
- * Algorithm. Every wrapped name is looked up like the program's calls, in the order in which libraries were loaded. A
- *            definition elsewhere belongs to a tool; in the MPI library it is a function that the MPI library has
- *            gained since the one that this library was built with. If a tool wraps MPI_File_open and yet the open
- *            arrives here, it calls the next library's functions rather than PMPI, so its other wrappers do that, too.
+ * Algorithm. The library looks up every wrapped name as the linker does for the program's calls: in the order in which
+ *            libraries were loaded. A definition in another library belongs to a tool. A definition in the MPI library
+ *            is a function that the MPI library has gained since the release that this library was built with. If a
+ *            tool wraps MPI_File_open, and the call still arrives here, the tool calls the next library's functions
+ *            rather than PMPI, also in its other wrappers.
  */
 #include "mpiox_tools.h"
 

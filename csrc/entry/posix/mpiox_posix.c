@@ -1,13 +1,14 @@
 /*
- * mpiox_posix.c - functions of the C library that take a file's name, in front of it: if delegates still write the file
- * (mpiox_posix_wait.h) they wait first, then call the next function of that name.
+ * mpiox_posix.c - wrappers of the C library's functions that take a file's name. If delegates still write the file, a
+ * wrapper first waits (mpiox_posix_wait.h), then calls the next function of that name.
  *
- * Problem.   Few programs need them, so they are a library of their own, without MPI: one for all MPI libraries.
- * Algorithm. If it is preloaded, or linked before the C library, the program and the libraries that it loads (netCDF,
- *            HDF5, Fortran's and Python's) find these functions. If it is loaded later, by a program's import, it is
- *            not in front, and these do nothing.
- * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
- *            before constructors have run, in signal handlers, children and threads.
+ * Problem.   Few programs need the wrappers. So the wrappers are a library of their own, without MPI: one for all MPI
+ *            libraries.
+ * Algorithm. If the library is preloaded, or linked before the C library, the program and the libraries that it loads
+ *            (netCDF, HDF5, Fortran's and Python's) find the wrappers. If the library is loaded later, by a program's
+ *            import, it is not in front, and the wrappers do nothing.
+ * Guarantee. The wrappers allocate and lock nothing, and resolve only the next function, at its first call. So a
+ *            program may call them before constructors have run, in signal handlers, children and threads.
  *            Functions that list a folder wait for the files in it; those that walk a tree walk it twice.
  * Limits.    Not here: glob() of wildcards, mkdir() and its kin, readlink(), exec() and the names that other programs
  *            get, system calls that a program makes itself.

@@ -1,18 +1,19 @@
 /*
  * mpiox_posix_pnetcdf.c - the functions of PnetCDF that access a file in the file system before they open it by MPI.
  *
- * Problem.   A file that is written behind its close has its own name only for MPI until it is complete. PnetCDF, and
- *            netCDF with the classic formats, find its format by open() and read(), and remove an old file by unlink().
- *            If a file is stored as several, they would read the index.
+ * Problem.   Until a file that is written behind its close is complete, only MPI finds it by its own name. PnetCDF, and
+ *            netCDF with the classic formats, find the format of a file by open() and read(), and remove an old file by
+ *            unlink(). Of a file that is stored as several, they would read the index.
  * Algorithm. These functions have PnetCDF's names: if the linker finds this library before PnetCDF, it finds them
- *            first. Rank 0, the only rank that accesses the file, waits until it is complete. Then PnetCDF's own
- *            function does its work: the next of that name, or, if PnetCDF was loaded out of the linker's sight
- *            (modules of Python), that of the caller's libraries. It finds the format of a container from a copy of its
- *            first bytes.
+ *            first. Rank 0, the only rank that accesses the file, waits until the file is complete. Then the function
+ *            calls PnetCDF's own function: the next of that name, or, if PnetCDF was loaded out of the linker's sight
+ *            (modules of Python), the one of the caller's libraries. PnetCDF finds the format of a container from a
+ *            copy of the container's first bytes.
  * Needs.     The declarations of PnetCDF from 1.9 on, which are repeated here. Handles of MPI are ints or pointers, and
  *            are passed unchanged. If this library is in front of the C library, mpiox_posix.c lets these calls wait.
- * Limits.    A PnetCDF that is part of the program does not call these functions. If its functions are called by
- *            addresses that were looked up in it (ctypes), only its own query for the format does.
+ * Limits.    A PnetCDF that is part of the program does not call these functions. If a program looks up addresses in
+ *            PnetCDF, and calls them (ctypes), only PnetCDF's own query for the format calls a function of this
+ *            library.
  */
 #include <dlfcn.h>
 #include <stdio.h>

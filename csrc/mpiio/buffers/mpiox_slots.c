@@ -2,12 +2,12 @@
  * mpiox_slots.c - the states of the collective buffers: the window in each, and the rank that does its I/O.
  *
  * Algorithm. Every rank passes through the same sequence of windows. Write: a rank waits until the window's slot is
- *            free, copies its pieces in and arrives; a rank that would wait, or has no window left to fill, writes a
- *            full one instead. A rank that wrote as soon as it came last would not arrive at the next windows
- *            meanwhile: nobody could write those, and a node would have one request at a time. Read: the first rank
- *            that arrives at a free slot claims it and loads it; a rank that would wait loads one of the next windows
- *            instead; all copy out and arrive; the last frees the slot. With mpiox_io_rank=owner only the aggregator
- *            itself does the I/O.
+ *            free, copies its pieces in and arrives. A rank that would wait, or has no window left to fill, writes a
+ *            full window instead. The last rank to arrive does not write the window at once: meanwhile it would not
+ *            arrive at the next windows, no rank could write these windows, and a node would have one request at a
+ *            time. Read: the first rank that arrives at a free slot claims the slot and loads the window. A rank that
+ *            would wait loads one of the next windows instead. All ranks copy out and arrive; the last one frees the
+ *            slot. With mpiox_io_rank=owner only the aggregator itself does the I/O.
  * Guarantee. Slots pass through their phases (mpiox_collective_memory.h) in one order that every rank computes alike,
  *            so there is no cycle of waits; after an error the sequence continues without moving data.
  */

@@ -1,11 +1,11 @@
 /*
  * mpiox_window_io.c - the file-system requests of one window.
  *
- * Write: a window whose every byte is known to be covered goes out as one request per extent. Otherwise the coverage
- * map is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems.
- * Nothing is ever read to be written back, so that no byte that no rank wrote reaches the file. Read: one request per
- * extent, cut at the end of the file. Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at stripe
- * boundaries. After an error on this node no further request is made: the collective fails and reports it.
+ * Write: if every byte of a window is known to be covered, the rank writes the window by one request per extent.
+ * Otherwise it scans the coverage map and writes exactly the covered runs, many small ones through a mapping on local
+ * file systems. No rank reads bytes to write them back: only bytes that some rank wrote reach the file. Read: one
+ * request per extent, cut at the end of the file. Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at
+ * stripe boundaries. After an error on this node no further request is made: the collective fails and reports it.
  */
 #include <string.h>
 

@@ -2,16 +2,16 @@
  * mpiox_windows.c - the window of its domain that an aggregator works on in a round, the window's extents, and copying
  * to and from it.
  *
- * Problem.   Where large pieces are dealt to the nodes in turn, the windows at the same place of each domain may hold
- *            data of the same few nodes. Were they worked on in one round, all of its bytes would pass through the
- *            links of these nodes while the others' are idle.
+ * Problem.   If nodes access large pieces in turn, the windows at the same place of each domain may contain data of the
+ *            same few nodes. If one round worked on these windows, all bytes of the round would pass through the links
+ *            of these nodes, while the links of the other nodes are idle.
  * Algorithm. The pieces of each rank may come back after the same number of windows, the period. Then, between nodes
- *            and where domains are contiguous, aggregators begin with windows that are spread over the period. Cyclic
- *            domains lie side by side in each round, and where each node accesses a block of the region a round has
- *            bytes of one node: then aggregators begin with windows that are spread over their whole domains. After the
- *            last window of the domain they continue with its first. The plan contains which extents of an aggregator's
- *            file domain belong to a window; those parts that no rank accesses are left out, so that they take no room
- *            in the collective buffer and are neither read nor written.
+ *            and where domains are contiguous, aggregators begin with windows that are spread over the period. In each
+ *            round the windows of cyclic domains lie side by side. If each node accesses a block of the region, a round
+ *            has bytes of one node: then aggregators begin with windows that are spread over their whole domains. After
+ *            the last window of the domain they continue with its first. The plan contains the extents of an
+ *            aggregator's file domain that belong to a window. Parts that no rank accesses are left out: they take no
+ *            room in the collective buffer, and no rank reads or writes them.
  * Guarantee. Every rank computes the same; every window has one round. Local, constant work but for the extents.
  */
 #include "mpiox_buffers.h"

@@ -12,11 +12,11 @@
  *        side by side: an exchange would send each byte twice over a client's link. A method named by hint always means
  *        two-phase. The thresholds: docs/reference/rules.md; the statistics have the decision and its reason. Every
  *        rank computes the same answer from the reduction, the hints and rank 0's layout.
- * Ahead. If all ranks had pieces like this rank's, all might go direct. The rank reports this: if all do, the call
- *        needs only one agreement (mpiox_collective_call.c). On one node the rank accesses its pieces before. Whatever
- *        the others bring, the same bytes reach the same places; at worst they are moved twice there. No rank goes
- *        ahead in the call after a two-phase one, nor where an error is expensive: reads of a file system that nodes
- *        share, in which many ranks may read the same bytes.
+ * Ahead. A rank computes whether all ranks would go direct if they had pieces like its own, and reports this. If all
+ *        ranks report it, the call needs only one agreement (mpiox_collective_call.c). On one node the rank accesses
+ *        its pieces before the agreement. Whatever the other ranks bring, the same bytes reach the same places; at
+ *        worst ranks move them twice. No rank goes ahead in the call after a two-phase one, nor in reads of a file
+ *        system that nodes share: many ranks may read the same bytes there, and an error is expensive.
  */
 #include <stdio.h>
 #include <stdlib.h>

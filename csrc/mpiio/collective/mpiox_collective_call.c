@@ -11,11 +11,11 @@
  *
  *   contribution -> reduction (barrier) -> direct
  *
- * Then a rank leaves the call while others still access their pieces, as in the MPI library, and an error is that of
- * the rank whose access failed. The next call that meets begins its accesses when all ranks have begun it, so that all
- * of this one have ended. mpiox_synchronous=true: the way of one node, on several nodes too.
- * Ranks of which not all go direct take the first way from the reduction on.
- * Before all that stands mpiox_individual_access(): after some such calls, ranks do not meet any more.
+ * On this last way a rank leaves the call while others still access their pieces, as in the MPI library, and only the
+ * rank whose access failed returns the error. In the next call in which ranks meet, accesses begin when all ranks have
+ * begun that call: by then all accesses of the call before have ended. With mpiox_synchronous=true several nodes take
+ * the way of one node, too. If not all ranks go direct, all ranks take the first way from the reduction on. Each call
+ * begins with mpiox_individual_access(): after some direct calls, ranks do not meet any more.
  *
  * Guarantees: of ranks that meet, every one takes the same branch at every step; a rank that cannot take part reports
  * this in its contribution and still takes every step; where ranks meet at the end, the outcome's error is the same

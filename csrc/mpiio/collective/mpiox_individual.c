@@ -6,21 +6,22 @@
  *            does not know whether another rank needs an exchange in the same call. And programs rely on the order of
  *            successive collectives: they write fill values and then data by other ranks, or read what others have
  *            written, without the sync, barrier, sync that MPI demands.
- * Algorithm. When in a row of calls of one kind every rank had one piece, accessed it before the ranks met, and went
- *            on by the same stride, over all bytes of the call before, they stop meeting. A rank counts the calls of
- *            the file, as the others do. A rank whose piece is where the stride puts it posts that it goes alone in
+ * Algorithm. The ranks stop meeting after a row of calls of one kind in which every rank had one piece, accessed the
+ *            piece before the ranks met, and went on by the same stride, over all bytes of the call before. Each rank
+ *            counts the calls of the file. A rank whose piece is where the stride puts it posts that it goes alone in
  *            the call of this number, accesses the piece, and returns. A rank with another access posts that it meets,
  *            and waits until each rank has posted this number or a higher one. If all meet, the call goes on as an
  *            exchange would, and the ranks meet in each call until the next such row. If a rank has gone alone, the
- *            ranks that meet access their pieces by themselves, too. Such a mixture is rare and may be slow: each rank
- *            that sees it meets from then on, and after the call in which all do, the ranks of this file always meet.
- * Guarantee. A rank that meets waits for posts, which each rank makes when it begins the call: for no rank that has
- *            left it. All that meet find the same: a rank that has posted a higher number went alone, or it saw one
- *            that did, since no rank leaves a call in which all meet before this one has come. Calls of different
- *            numbers, in which ranks go alone, touch no byte of one another, but a rank's own: their order between
- *            ranks does not show. In a mixture it may.
- *            An error is that of the rank whose access failed. mpiox_synchronous=true: ranks meet in each call.
- * Limit.     One node: posts are words in its shared memory, so that nobody waits for a message of a rank that has
+ *            ranks that meet access their pieces by themselves, too. Such a mixture is rare and may be slow. A rank
+ *            that detects a mixture meets from then on; after the first call in which all ranks meet again, the ranks
+ *            of this file always meet.
+ * Guarantee. A rank that meets waits only for posts. Each rank posts when it begins the call: no rank waits for one
+ *            that has left the call. All ranks that meet come to the same result: a rank that has posted a higher
+ *            number went alone, or detected a rank that did, since no rank leaves a call in which all meet before the
+ *            waiting rank has come. Two calls of different numbers in which ranks go alone share bytes only within one
+ *            rank: the order of such calls between ranks does not show. In a mixture the order may show. An error is
+ *            that of the rank whose access failed. mpiox_synchronous=true: ranks meet in each call.
+ * Limit.     One node: posts are words in its shared memory, so that no rank waits for a message of a rank that has
  *            left the call. Each 2^24th call is a meeting, which bounds how far ranks come apart.
  */
 #include <errno.h>

@@ -3,13 +3,14 @@
  *
  * Problem.   Between nodes bytes cross the network needlessly if a domain's aggregator is on another node than the
  *            ranks that access it, as with blocks of an array.
- * Algorithm. A node's bytes in a domain are estimated: they are spread evenly over the node's range. Domain after
- *            domain goes to the node that accesses most of it and has an aggregator left; among equals the default node
- *            has precedence. A cyclic domain counts with the part of the region that it covers: the sub-region of a
- *            group. If all nodes' ranges span nearly all of the region (interleaved pieces) there is no choice. Every
- *            rank computes the same from the nodes' contributions; a call like the one before keeps its order.
- *            The nodes are sorted by the ranks' ranges, with the furthest end so far. So a search finds the few whose
- *            ranges can meet a domain: with ten thousand nodes and twice as many domains not every pair is compared.
+ * Algorithm. The estimate of a node's bytes in a domain spreads the node's bytes evenly over the node's range. One
+ *            after the other, each domain goes to the node that accesses most of the domain and has an aggregator left;
+ *            among equal nodes the default node has precedence. A cyclic domain counts with the part of the region that
+ *            it covers: the sub-region of a group. If all nodes' ranges span nearly all of the region (interleaved
+ *            pieces) there is no choice. Every rank computes the same from the nodes' contributions; a call like the
+ *            one before keeps its order. The nodes are sorted by the ranks' ranges, with the furthest end so far. So a
+ *            search finds the few nodes whose ranges can meet a domain: with ten thousand nodes and twice as many
+ *            domains it does not compare every pair.
  * Guarantee. Every node has as many domains as in the default order. Work in proportion to n log n of the nodes, and to
  *            the pairs of domain and node between the first and the last range that meet. Local.
  */

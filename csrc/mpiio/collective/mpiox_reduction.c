@@ -5,9 +5,9 @@
  *            rounds no rank may leave before all know the outcome.
  * Algorithm. Two barriers of the topology. In their serial part a node's contributions are reduced, then the reductions
  *            of all nodes are gathered and reduced in node order, everywhere alike. After the rounds the same is done
- *            with the first error. If every rank goes ahead (mpiox_choose.c) there is the first barrier alone. The call
- *            after such a one begins with the few numbers that show whether all ranks go ahead again, and gathers the
- *            rest only if they do not.
+ *            with the first error. If every rank goes ahead (mpiox_choose.c) there is the first barrier alone. The next
+ *            call then begins with the few numbers that show whether all ranks go ahead again, and gathers the rest
+ *            only if some rank does not.
  * Guarantee. Every rank has the same reduction, and after the second barrier the same error; a rank with a local error
  *            takes part.
  */

@@ -5,9 +5,9 @@
  *            header at the front, data at 2^50) nearly all windows are empty, and passing them takes longer than the
  *            I/O: half a minute for 2^30 of them.
  * Algorithm. The reduction has a few intervals that contain all accesses, the same on every rank, one for each rank at
- *            first. The plan knows which windows of a set of stripes an interval can meet; these, merged, are the
- *            rounds that are run. A window may be empty all the same (an interval that lies between its stripes): it is
- *            passed.
+ *            first. The plan contains which windows of a set of stripes an interval can meet. The ranks run the rounds
+ *            of these windows, merged. If an interval lies between the stripes of a window, the window is empty all the
+ *            same, and the ranks pass it.
  * Guarantee. Every rank runs the same rounds, and no window with data is left out.
  */
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /*
- * mpiox_file_abort.c - ranks that wait in vain: a line, or the end of the job where the only other end is a hang.
+ * mpiox_file_abort.c - ranks that wait in vain: a rank prints a line, or ends the job if the job would hang otherwise.
  *
  * Problem.   Ranks wait for an act or message that one rank cannot give. Or they wait for dead ranks that no message
  *            reports: over a cut link TCP retransmits for a quarter of an hour, and a hanging process is never
  *            detected.
- * Algorithm. One line that names the rank that gives up, the file and the reason; then mpiox_topology_abort().
+ * Algorithm. The rank that gives up prints one line with its number, the file and the reason, and calls
+ *            mpiox_topology_abort().
  * Guarantee. The calling rank ends.
  */
 #include <errno.h>

@@ -3,14 +3,14 @@
  *
  * Problem.   On NFS, FUSE and the like every node has caches of its own. MPI promises a rank that it sees what another
  *            has written once both have called MPI_File_sync with a barrier between, and what it has written itself at
- *            once (MPI-4.1, section 14.6.1). Between nodes the second is as hard as the first: what a rank writes in a
- *            collective leaves by an aggregator's node and may come back through its own.
- * Algorithm. Every rank knows whether its descriptor has written since it was last flushed. To make the file coherent
- *            those that have are flushed; if there was any on any rank, one rank of every node then drops what its
- *            client has cached (storage/mpiox_storage_refresh.h). That is done after open, in MPI_File_sync, and with
- *            several nodes around every two-phase collective that follows a write or writes. Locks of the atomic mode
- *            and of the shared file pointer do the same for one rank. Nothing is read to be written back, nothing is
- *            mapped, and file domains are whole blocks.
+ *            once (MPI-4.1, section 14.6.1). Between nodes the second is as hard as the first: the bytes that a rank
+ *            writes in a collective leave by an aggregator's node, and may come back through the rank's own node.
+ * Algorithm. Every rank knows whether it has written by its descriptor since the last flush. To make the file coherent,
+ *            each rank that has written flushes its descriptor. If any rank has flushed, one rank of every node then
+ *            drops the bytes that its client has cached (storage/mpiox_storage_refresh.h). The ranks do this after the
+ *            opening, in MPI_File_sync, and, with several nodes, around every two-phase collective that writes or
+ *            follows a write. Locks of the atomic mode and of the shared file pointer do the same for one rank. No rank
+ *            reads bytes to write them back, or maps the file, and file domains are whole blocks.
  * Guarantee. MPI's rules, also among files of other communicators, where writes of two clients into one page are kept
  *            apart by the client (NFS and FUSE without its write-back cache do so).
  */

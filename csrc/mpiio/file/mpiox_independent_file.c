@@ -1,9 +1,10 @@
 /*
  * mpiox_independent_file.c - see mpiox_independent_file.h.
  *
- * Mapping a range is faster than requests where pieces are many and small, as a page fault costs less than two system
- * calls for every piece. On tmpfs the page faults are most of the cost, so pages are made with the mapping, which is
- * then kept so short that they are still in cache when they are stored to.
+ * If pieces are many and small, mapping a range is faster than requests, since a page fault costs less than two system
+ * calls for every piece. On tmpfs the page faults are most of the cost: there the kernel makes the pages together with
+ * the mapping, and a mapping is so short that its pages are still in the processor's cache when the rank stores to
+ * them.
  */
 #include "mpiox_independent_file.h"
 

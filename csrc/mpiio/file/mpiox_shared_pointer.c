@@ -2,12 +2,12 @@
  * mpiox_shared_pointer.c - the shared file pointer of a file.
  *
  * Problem.   All ranks of a file share a pointer that any of them may read and move at any time, without the others.
- * Algorithm. With one node it is a word in the node's shared memory, moved by one atomic addition. With several it is a
- *            number in a small hidden file beside the data, moved under a lock (as ROMIO's always is); the first rank
- *            that needs the file creates it, and it is removed at close. A new view starts at zero while other ranks
- *            may still be using the old pointer: there are two of them, and each view uses the one that its predecessor
- *            did not. Its name contains random bits of rank 0, so that it differs from other jobs' files, and from
- *            those that killed jobs left.
+ * Algorithm. On one node the pointer is a word in the node's shared memory, and one atomic addition moves it. With
+ *            several nodes the pointer is a number in a small hidden file beside the data, and a rank moves it under a
+ *            lock (as ROMIO always does). The first rank that needs the hidden file creates it; the close removes it.
+ *            The name of the hidden file contains random bits of rank 0, and so differs from the names of other jobs'
+ *            files and of files that killed jobs left. A new view starts at zero while other ranks may still use the
+ *            old pointer: there are two pointers, and each view uses the one that the view before did not use.
  * Guarantee. Additions of different ranks never overlap. Needs mpiox_topology_takes_all().
  */
 #include <errno.h>

@@ -4,10 +4,10 @@
  * Problem.   A view of a regular pattern is some hundred bytes, whatever its pieces; a view of a mesh is as large as
  *            its list, and with thousands of ranks no node has room for all lists.
  * Algorithm. After a view has changed the leaders exchange the views of their ranks, if they are small enough for a
- *            contribution and for the node's share of the store. Views that differ only in their starts are one. They
- *            are checked once, stored in the memory of the node, and used there. A missing view is no error: that
- *            rank's entries list their pieces.
- * Guarantee. All nodes store the same views. At most MPIOX_STORE_BYTES, and 16 bytes a rank.
+ *            contribution and for the node's share of the store. Views that differ only in their starts are stored as
+ *            one. Each view is checked once, stored in the memory of the node, and used there. A missing view is no
+ *            error: the entries of its rank list their pieces.
+ * Guarantee. All nodes store the same views, in MPIOX_STORE_BYTES at most, and 16 bytes a rank.
  */
 #include "mpiox_message_views.h"
 
