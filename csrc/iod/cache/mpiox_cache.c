@@ -6,10 +6,10 @@
  *             namespace.
  * Algorithm.  Each thread of the delegate owns a robust mutex in the segment as long as it lives. When a thread ends in
  *             any way the kernel marks its mutexes, so that trylock returns EOWNERDEAD, also for a process that is not
- *             reaped yet and across namespaces. The first client that gets this notes it beside the mutex and makes the
- *             mutex consistent. (What POSIX offers instead, to unlock it as it is, does not do: with glibc 2.36
- *             pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so that the next call
- *             returns EBUSY.)
+ *             reaped yet and across namespaces. The first client that gets EOWNERDEAD notes the death beside the mutex,
+ *             and makes the mutex consistent. (POSIX also permits to unlock such a mutex as it is. That does not
+ *             suffice: with glibc 2.36 pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so
+ *             that the next call returns EBUSY.)
  * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
  *             A delegate whose memory is a file that cannot be read any more counts as dead: the process that detects
  *             this ends it, so that no process continues with bytes that another cannot see.

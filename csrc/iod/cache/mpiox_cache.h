@@ -31,8 +31,8 @@
  *   - A client pins a frame, copies, marks, raises `writes`, unpins. It pins at most one frame at a time and waits for
  *     nothing while it has one pinned: so exclusive use is always reached, also with a cache of one page.
  *   - Dirty marks are cleared only after the bytes are in the file, and only if no client wrote meanwhile (`writes` is
- *     unchanged, seen under exclusive use). A delegate that dies between leaves bytes dirty that are in the file
- *     already, never the other way round.
+ *     unchanged, seen under exclusive use). A delegate that dies in between leaves bytes dirty that are in the
+ *     file already; it never leaves bytes clean that are not in the file.
  *   - One thread of the delegate at a time works on a frame (flush, fill or eviction): `busy`, private to the delegate.
  *   - A byte that is not dirty and lies in a frame that is not FILLED has no meaning.
  */

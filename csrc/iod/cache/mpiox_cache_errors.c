@@ -1,15 +1,15 @@
 /*
  * mpiox_cache_errors.c - the errors of a file that its delegate has met, until they are reported.
  *
- * Problem.    A write returns before the file system has seen its bytes. A later refusal has to reach the program: by a
- *             sync or close, and before that by writes, and by reads of those bytes. A program that writes them again
- *             successfully has lost nothing.
- * Algorithm.  The record keeps MPIOX_CACHE_ERRORS errors with their ranges; ranges that touch are one. Those beyond are
- *             counted, and their ranges lie in a table of all files. A later flush removes the ranges that it writes
- *             from all these.
- * Guarantees. Bytes that were refused and not written again are in a range. The reverse does not hold where the table
- *             is full: then all bytes between a file's counted errors count as refused, until an error has been
- *             reported. An error without a place (offset < 0) is for writes, sync and close alone.
+ * Problem.    A write returns before the file system has got its bytes. If the file system refuses the bytes later, the
+ *             program has to get an error: from a sync or close, and before that from writes, and from reads of these
+ *             bytes. A program that writes the bytes again successfully has lost nothing.
+ * Algorithm.  The record of a file contains MPIOX_CACHE_ERRORS errors with their ranges; ranges that touch are one.
+ *             Further errors are only counted, and their ranges lie in a table of all files. A later flush removes the
+ *             ranges that it writes from the record and from the table.
+ * Guarantees. Bytes that were refused and not written again are in a range. The reverse is not true if the table is
+ *             full: then all bytes between a file's counted errors count as refused, until an error has been reported.
+ *             An error without a place (offset < 0) is for writes, sync and close alone.
  */
 #include <assert.h>
 #include <errno.h>

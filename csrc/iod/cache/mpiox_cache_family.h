@@ -8,14 +8,14 @@
  *            pass over its dirty pages (of each run, where a rate slows it). The delegate notes the time of day before
  *            each write, and a delegate that is killed before the next check leaves this note. Several delegates write
  *            one file, so the greatest of all caches of the job counts. A later change is foreign, with two exceptions.
- *            It came up to MPIOX_CACHE_SLACK_NS after a write that was begun. Or others of the job may have written
- *            (ranks past the delegates; delegates whose caches are not here), and it came up to that long after the
- *            moment when a delegate was last known to live.
- *            A recovering process notes its own writes in all these caches, as a delegate does. If delegates of other
+ *            The first is a change at most MPIOX_CACHE_SLACK_NS after the begin of a write that a delegate has noted.
+ *            The second is a change at most as long after the moment when a delegate was last known to live, if other
+ *            processes of the job may have written (ranks past the delegates; delegates whose caches are not here). A
+ *            recovering process notes its own writes in all these caches, as a delegate does. If delegates of other
  *            nodes have caches elsewhere, it sets the file's time to the moment when its own delegate was last known to
- *            live: a recovery of those caches then finds a change of the job.
- *            A file with a hidden name belongs to the job alone, and is not checked.
- * Guarantee. A later foreign write is never overwritten. The error is only on the other side: a file may be refused if
+ *            live: a recovery of those caches then finds a change of the job. A file with a hidden name belongs to the
+ *            job alone, and is not checked.
+ * Guarantee. A later foreign write is never overwritten. The only possible error is to refuse a file without need, if
  *            the caches of surviving nodes are gone.
  * Limits.    A change within the slack, or within one tick of the file system's clock after a check, unless it changed
  *            the size, counts as the job's. Clocks of file system and nodes differ by less than the slack.

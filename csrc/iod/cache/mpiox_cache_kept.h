@@ -5,9 +5,9 @@
  * Algorithm. The cache is a file that contains at any moment which bytes of which file are dirty: a survivor can
  *            continue with a delegate's memory (mpiox_cache.h). The recovering process is such a survivor.
  * Guarantee. A cache is accepted only if it is a plain file of one name that belongs to the caller, and that no other
- *            user may open. It is removed when all its bytes are written. One whose delegate lives is left alone. Later
- *            foreign writes to a file are not overwritten (mpiox_cache_family.h).
- *            Unreadable pages do not end the recovering process: it reports their bytes as lost.
+ *            user may open. The cache is removed when all its bytes are written. A cache whose delegate lives stays as
+ *            it is. Later foreign writes to a file are not overwritten (mpiox_cache_family.h). Unreadable pages do not
+ *            end the recovering process: it reports their bytes as lost.
  * Limits.    Bytes that the kernel had not written to the disk when the node failed are lost.
  */
 #ifndef MPIOX_CACHE_KEPT_H

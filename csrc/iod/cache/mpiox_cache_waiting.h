@@ -3,11 +3,11 @@
  *
  * Problem.   A delegate that is alive and does not answer (stopped, its file system hangs, an error of this library)
  *            makes its clients wait, and the user would not know which process waits for which.
- * Algorithm. A wait counts its slow steps. After a second it takes an entry of the delegate's memory, which the status
- *            shows; after the seconds that the user has set, a function that the process has named is called, once for
- *            a wait, and for one wait of a process at a time.
- * Guarantee. Only time in which this process polls counts: one that was itself stopped has not waited. Nothing here
- *            ends a wait.
+ * Algorithm. A client counts the slow steps of its wait. After a second it fills in an entry of the delegate's memory,
+ *            which the status shows. After the seconds that the user has set, it calls the function that the process
+ *            has set for reports: once for a wait, and for one wait of the process at a time.
+ * Guarantee. Only time in which this process polls counts: a process that was stopped itself has not waited meanwhile.
+ *            Nothing here ends a wait.
  */
 #ifndef MPIOX_CACHE_WAITING_H
 #define MPIOX_CACHE_WAITING_H

@@ -7,8 +7,8 @@
  * Algorithm.  One bit per byte in 64-bit words, and one word of state per block of 4096 bytes. One atomic operation
  *             sets the bits of a word for several small pieces; the old value shows how many bits are new. The caller
  *             adds these to the block's count when it leaves the block. A piece that covers a whole block sets the flag
- *             FULL instead, and the block's bits mean nothing any more: new are then the bytes that were not counted
- *             before. A client that adds to the count later sees the flag, and has marked nothing new. TOUCHED is set
+ *             FULL instead, and the block's bits mean nothing any more: then the bytes that were not counted before are
+ *             new. A client that adds to the count later sees the flag, and has marked nothing new. TOUCHED is set
  *             before the first bit of a block, so that blocks without it need no check.
  * Guarantees. The results of all callers add up to the number of dirty bytes, whatever the order. Bytes that were
  *             copied before a mark are visible to a reader of the mark. A caller that dies in between leaves a count

@@ -3,11 +3,11 @@
  *
  * Problem.    Clients look pages up and pin frames while the delegate puts pages in and takes them out, without a lock
  *             that a client could die with.
- * Algorithm.  A hash table with chains, changed by the delegate alone. A client goes along a chain without any lock;
- *             what it finds is only a proposal: it raises the frame's pin count first and compares the key then,
- *             which cannot change while somebody has it pinned. That the page is *not* there is certain only if the
- *             table did not change during the walk, which a counter shows (a sequence lock). A chain that is being
- *             changed may lead anywhere, so that the walk is bounded by the number of frames.
+ * Algorithm.  A hash table with chains, changed by the delegate alone. A client follows a chain without any lock. The
+ *             frame that the client finds is only a candidate: the client first raises the frame's pin count and then
+ *             compares the key, which cannot change while a client has the frame pinned. The client knows that the page
+ *             is *not* there only if the table did not change during the walk, which a counter shows (a sequence lock).
+ *             A chain that is being changed may lead anywhere: a walk has at most as many steps as there are frames.
  *             Exclusive use is one bit of the pin count: a client that raises the count and finds the bit set unpins
  *             again.
  * Guarantees. A hit is pinned, has the page, and its range belonged to this delegate while it was pinned. A miss is

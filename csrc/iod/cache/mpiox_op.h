@@ -1,9 +1,9 @@
 /*
- * mpiox_op.h - what a client asks of a delegate, by operation, and what the delegate answers.
+ * mpiox_op.h - the questions of a client to a delegate, by operation, and the delegate's answers.
  *
- * Problem.   A request has the same few words in shared memory and between nodes, whatever it is about: which word
- *            means what has to be a type, and a word from another node must be within its limits before anybody uses
- *            it.
+ * Problem.   A request has the same few words in shared memory and between nodes, whatever its operation. A type has to
+ *            define the meaning of each word, and the receiver must check the limits of a word from another node before
+ *            it uses the word.
  * Form.      Each operation has a struct for its question, and one for its answer if that has more than a result. All
  *            fields have 8 bytes: there are no holes, and a question of one node has the same form on another.
  * Guarantee. mpiox_op_is_legal() knows every limit that this file states, from one table.

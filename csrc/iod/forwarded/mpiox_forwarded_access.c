@@ -3,14 +3,15 @@
  *
  * Problem.   A request through a view touches pages of several delegates, on this node and elsewhere; a delegate may
  *            die or give a range of pages away in the middle; large runs gain nothing from a cache.
- * Algorithm. The stream is cut into steps. A step is what lies in whole pages of a long run, which goes straight to the
- *            file as far as the pages are not cached (looked up before the transfer, and after it again: a page that
- *            came into the cache meanwhile gets the bytes as well); or everything else, which goes through the
- *            delegates: one message for each delegate elsewhere, page by page for those whose memory this process maps.
- *            Pages of a delegate that no longer serves are accessed in the file, after they have been rescued.
- *            Whose page is whose is looked up once for both, the messages and the pages: when a range turns out to have
- *            changed hands the step is done again with the new owners, lest the range be left out by both.
- * Sizes.     A read asks for the file's size only when a page is not known to reach far enough.
+ * Algorithm. The stream is cut into steps. There are two kinds of steps. Whole pages of a long run go straight to the
+ *            file, as far as the pages are not cached (the rank looks the pages up before the transfer, and again after
+ *            it: a page that came into the cache meanwhile gets the bytes as well). Everything else goes through the
+ *            delegates: by one message for each delegate elsewhere, page by page for delegates whose memory this
+ *            process maps. Pages of a delegate that no longer serves are accessed in the file, after they have been
+ *            rescued. The rank looks the owners of the pages up once, for the messages and for the page by page
+ *            accesses. If a range has changed owners meanwhile, the rank repeats the step with the new owners:
+ *            otherwise both might leave the range out.
+ * Sizes.     A read queries the file's size only when a page is not known to reach far enough.
  * Guarantee. As mpiox_file_access(): bytes are reported in stream order.
  */
 #include <errno.h>

@@ -6,8 +6,8 @@
  * Algorithm. All ranks send the writes that they have collected, and meet. Then each calls its share of the delegates
  *            (delegate d is called by rank d mod ranks), and the ranks agree on the outcome, and on the fate of the
  *            bytes of dead delegates. A close ends the parts of these delegates of a hidden name, if their bytes are in
- *            the file: this is the one place where the part of a delegate ends that died before the close. If it dies
- *            later, the process that writes its bytes ends its part (mpiox_cache_hidden.h, mpiox_server_drain.c).
+ *            the file: the part of a delegate that died before the close ends only here. If a delegate dies later, the
+ *            process that writes its bytes ends its part (mpiox_cache_hidden.h, mpiox_server_drain.c).
  * Guarantee. After a flush barrier everything that any rank wrote before it is in the file. If a delegate is dead by
  *            then, its pages have been rescued first. Bytes that could not be rescued or written are an error of the
  *            barrier.

@@ -4,7 +4,7 @@
  * Algorithm. Three requests. The old owner lets no client access the range, writes its pages to the file and drops
  *            them; the new one takes the range over; the old one redirects clients. Accesses wait meanwhile. If the
  *            process that moves the range dies between the requests, a client that waits for the range makes the
- *            missing ones: it asks the old owner for the move now and then. csrc/iod/server/mpiox_server_ranges.h
+ *            missing ones: it queries the old owner for the move now and then. csrc/iod/server/mpiox_server_ranges.h
  *            explains why no step takes effect twice, or late. If the new owner dies, it may have owned the range for a
  *            moment. So the range goes to it all the same, and mpiox_forwarded_failover.c finds that no living delegate
  *            owns it.

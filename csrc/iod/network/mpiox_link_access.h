@@ -2,12 +2,12 @@
  * mpiox_link_access.h - reading and writing those pages of an access that belong to a delegate elsewhere.
  *
  * Problem.   An access touches pages of several delegates, in pieces of any size, and may be larger than any buffer.
- * Algorithm. It travels in parts of about MPIOX_LINK_PART_BYTES. A part of a write is a record (file, view, positions),
- *            and behind it the packed bytes of its extents (mpiox_link_extent.h): contiguous memory is sent from its
- *            place, other memory through a buffer that stays in the processor's cache. While the delegate works on a
- *            part, the next one is packed and sent: two are under way at most. Reads likewise, in the other direction.
- *            A view whose description is too long to be remembered is sent piecewise: each part with a description of
- *            its own pieces.
+ * Algorithm. An access travels in parts of about MPIOX_LINK_PART_BYTES. A part of a write is a record (file, view,
+ *            positions), and behind it the packed bytes of its extents (mpiox_link_extent.h): contiguous memory is sent
+ *            from its place, other memory through a buffer that stays in the processor's cache. While the delegate
+ *            works on a part, the next one is packed and sent: two are under way at most. Reads likewise, in the other
+ *            direction. A view whose description is too long to be remembered is sent piecewise: each part with a
+ *            description of its own pieces.
  * Order.     Requests of one link are carried out in the order in which they are made, collected writes included.
  */
 #ifndef MPIOX_LINK_ACCESS_H

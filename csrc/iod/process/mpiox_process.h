@@ -1,6 +1,6 @@
 /*
- * mpiox_process.h - one delegate, as a process of the program sees it: its announcement after its start; attaching to
- * it; is it serving?
+ * mpiox_process.h - one delegate, for a process of the program: its announcement after its start; attaching; whether
+ * it serves.
  */
 #ifndef MPIOX_PROCESS_H
 #define MPIOX_PROCESS_H
@@ -53,16 +53,17 @@ void mpiox_process_detach(mpiox_process *delegate);
 /* If the cache is marked `early`, touch the frames that are used first, so that this process does not wait for memory
  * then; `leaving` (may be NULL) ends it. Blocking, any thread. */
 void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void));
-/* A survivor has rescued it: a line for each closed file of which bytes could not be written. */
+/* A survivor has rescued the delegate's pages: print a line for each closed file of which bytes could not be written.
+ */
 void mpiox_process_report_left(const mpiox_cache *cache);
-/* One line: a file is whole, but something else has its name. Any thread. */
+/* Print one line: a file is complete, but another file has its name. Any thread. */
 void mpiox_process_report_clash(const char *path, int code);
-/* One line: others have removed a file of which so many bytes were not written. Any thread. */
+/* Print one line: another process has removed a file of which so many bytes were not written. Any thread. */
 void mpiox_process_report_removal(const char *path, int64_t bytes);
 /* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then
  * delegate->lost may be set). Local; may block while pages are being rescued. */
 bool mpiox_process_is_serving(mpiox_process *delegate);
-/* Has this process found out that it died? Local, cheap. */
+/* Has this process detected the delegate's death? Local, cheap. */
 bool mpiox_process_has_died(const mpiox_process *delegate);
 
 #endif

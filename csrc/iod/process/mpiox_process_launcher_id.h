@@ -2,13 +2,13 @@
  * mpiox_process_launcher_id.h - the rank for which a delegate was started; the delegate prints its messages on this
  * rank's standard error.
  *
- * Problem.   A delegate that belongs to no launcher has no standard error that a user reads. A rank's can be opened
- *            through /proc/PID/fd/2, but in another process-id namespace the same number is another process, and two
- *            containers may have one host name.
+ * Problem.   A delegate that belongs to no launcher has no standard error that a user reads. A delegate can open a
+ *            rank's standard error through /proc/PID/fd/2, but in another process-id namespace the same number is
+ *            another process, and two containers may have one host name.
  * Algorithm. The rank sends device and inode of its standard error. The delegate checks the file under the rank's
  *            number before it opens it, and again afterwards.
- * Guarantee. Nothing is ever written to another process's files. If the rank's is not found the delegate prints to its
- *            own.
+ * Guarantee. The delegate never writes to another process's files. If it does not find the rank's standard error, it
+ *            prints to its own.
  */
 #ifndef MPIOX_PROCESS_LAUNCHER_ID_H
 #define MPIOX_PROCESS_LAUNCHER_ID_H

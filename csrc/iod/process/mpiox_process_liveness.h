@@ -1,9 +1,9 @@
 /*
  * mpiox_process_liveness.h - clients on other nodes query the state of a delegate that they do not reach any more.
  *
- * Problem.   A client whose connection to a delegate breaks goes to the file itself from then on. It must not begin
- *            before the delegate's pages are in the file, or these older bytes would overwrite its own. And a delegate
- *            that still lives must not continue to cache for others what this client changes.
+ * Problem.   A client whose connection to a delegate breaks accesses the file itself from then on. The client must not
+ *            begin before the delegate's pages are in the file, or these older bytes would overwrite its own. And a
+ *            delegate that still lives must not continue to cache, for other clients, bytes that this client changes.
  * Algorithm. Another process or thread answers for the delegate: its supervisor, or in thread mode a thread of the
  *            hosting rank. Each client on another node has a liveness connection. When it loses the delegate it sends a
  *            query; the answering side ends the delegate, if it still lives, and answers when the delegate's pages are

@@ -4,10 +4,11 @@
  * Problem.   If another delegate is lost with its node, its dirty bytes are written from copies, also if no rank is
  *            left that could detect the loss.
  * Algorithm. A thread has a connection to the liveness service of each of them (mpiox_process_liveness.h), and never
- *            sends anything. The kernel ends it when those processes die; an address that acknowledges nothing is given
- *            up after some seconds.
- * Guarantee. A lost delegate is always detected. A living one may seem lost if its host is cut off: the bytes written
- *            then are those that it writes itself. Private to csrc/iod/process; any thread.
+ *            sends anything. The kernel ends the connection when the processes of that service die. After some seconds
+ *            the thread gives up an address that acknowledges nothing.
+ * Guarantee. A lost delegate is always detected. A living delegate may seem lost if its host is cut off: the bytes that
+ *            are then written from copies are those that the delegate writes itself. Private to csrc/iod/process; any
+ *            thread.
  */
 #ifndef MPIOX_PROCESS_PEERS_H
 #define MPIOX_PROCESS_PEERS_H

@@ -5,9 +5,9 @@
  *            report it, and no launcher must take it for the death of a rank.
  * Algorithm. The supervisor, which has never called MPI, forks the delegate, maps its memory, and waits. When the
  *            delegate has been killed it writes the dirty bytes, as any client of the node would (mpiox_cache_rescue).
- * Signals.   Both ignore warning signals of launchers and batch systems: the program may continue after them. SIGTERM,
- *            SIGUSR1, SIGUSR2 and SIGXCPU have the delegate write at full speed what it writes behind a close. They end
- *            when all clients have left or died.
+ * Signals.   Both ignore warning signals of launchers and batch systems: the program may continue after them. On
+ *            SIGTERM, SIGUSR1, SIGUSR2 and SIGXCPU the delegate writes at full speed the files that it writes behind
+ *            their close. Supervisor and delegate end when all clients have left or died.
  */
 #ifndef MPIOX_PROCESS_SUPERVISE_H
 #define MPIOX_PROCESS_SUPERVISE_H

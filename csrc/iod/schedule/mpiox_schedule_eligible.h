@@ -2,8 +2,8 @@
  * mpiox_schedule_eligible.h - the quantum of a request, which doubles with each visit of its lane: mlf, aioli. Private
  * to csrc/iod/schedule.
  *
- * A request that is larger than the quantum is not served immediately, but after as many visits as its size takes
- * doublings: smaller ones pass it, and it cannot starve.
+ * A request that is larger than the quantum is served after as many visits as the quantum needs doublings to reach the
+ * size of the request: smaller requests pass it, and it cannot starve.
  */
 #ifndef MPIOX_SCHEDULE_ELIGIBLE_H
 #define MPIOX_SCHEDULE_ELIGIBLE_H

@@ -54,7 +54,7 @@ typedef struct mpiox_service {
     mpiox_hints hints;             /* those it was started with */
 } mpiox_service;
 
-/* Delegates are asked for: by the hint, or where nothing sets it by the program, which has made its ranks delegates.
+/* Are delegates requested: by the hint, or, if no source sets the hint, by a program that has made its ranks delegates?
  * Local; the same on all ranks. */
 bool mpiox_service_wanted(const mpiox_hints *hints);
 /* Collective over comm, blocking, agreed by all ranks: the service of the job, started if need be. comm must contain
@@ -74,7 +74,7 @@ extern atomic_bool mpiox_service_was_there __attribute__((visibility("hidden")))
 /* Why it was started so, or why there is none. Local. */
 const char *mpiox_service_reason(void);
 const char *mpiox_service_mode_name(mpiox_service_mode mode);
-/* Do the variables and files that every rank sees alike ask for delegates? Local. */
+/* Do the variables and files that are the same for every rank request delegates? Local. */
 bool mpiox_service_is_asked_for(void);
 /* MPI_Init is done, and they do: start the service. Collective over MPI_COMM_WORLD, all of whose ranks must have this
  * library. */

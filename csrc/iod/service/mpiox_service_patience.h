@@ -15,7 +15,7 @@ typedef struct mpiox_service_patience {
     int32_t rank;    /* of the program */
 } mpiox_service_patience;
 
-/* A wait that asks again and again. Start from {0}. */
+/* A wait that repeats its request. Start from {0}. */
 typedef struct mpiox_service_wait {
     const mpiox_process *delegate; /* that this process waits for; borrowed; NULL: none yet */
     mpiox_cache_wait wait;         /* the wait for that delegate */

@@ -1,8 +1,8 @@
 /*
  * mpiox_service_spawn.h - delegates that MPI_Comm_spawn starts: processes of their own, on chosen hosts.
  *
- * Problem.   What MPI has spawned is tied to the program: MPI_Finalize waits for it, its death ends the job, and the
- *            program's own children find no slot that it has taken.
+ * Problem.   A process that MPI has spawned is tied to the program: MPI_Finalize waits for the process, its death ends
+ *            the job, and the program's own children do not get its slot.
  * Algorithm. Rank 0 spawns, alone. Each spawned process starts the delegate's process (mpiox_process_child.h), hands
  *            its announcement to rank 0, waits for the verdict, disconnects, leaves MPI and exits: a second after
  *            MPI_Init the launcher knows nothing of the delegates any more.
