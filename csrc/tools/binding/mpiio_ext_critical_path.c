@@ -1,4 +1,4 @@
-/* mpiio_ext_critical_path.c - the sweep line of the log analytics, for Python; it only passes on. */
+/* mpiio_ext_critical_path.c - the sweep line of the log analytics, for Python; only passes arguments on. */
 #include "mpiio_ext_tools.h"
 #include "mpiox_critical_path.h"
 

@@ -1,4 +1,4 @@
-/* mpiio_ext_pioneer.c - what the phases of PIONEER do in C, for Python; everything here only passes on. */
+/* mpiio_ext_pioneer.c - the C part of PIONEER's phases, for Python; the functions here only pass their arguments on. */
 #include "mpiio_ext_tools.h"
 #include "mpiox_diff.h"
 #include "mpiox_handle_resolution.h"

@@ -1,4 +1,4 @@
-/* mpiio_ext_tools.c - what all tools have in common. */
+/* mpiio_ext_tools.c - the functions that all tools need. */
 #include "mpiio_ext_tools.h"
 
 #include <stdatomic.h>

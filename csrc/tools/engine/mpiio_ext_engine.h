@@ -5,11 +5,12 @@
  *            path (He, Du, Narasimhamurthy, "PIONEER", section V-E).
  * Algorithm. Python has made a plan of the path for this rank: names, offsets and communicators are its own already.
  *            One pass: sleep for the slack time, make the call, record its start, duration and result. A sleep ends
- *            late, by 50 us of the kernel's timer slack and by the way back onto a core. The first is switched off for
- *            the calling thread. The second is measured before the first call, and every sleep ends that much earlier.
- *            The rest is spun for, or yielded if ranks share cores. Before a rank changes anything that others use, all
- *            ranks meet. The calls are the public ones (MPI_File_*, open, fopen ...), so that every library under a
- *            program is under this one as well: the extension, a tracer, Darshan.
+ *            late, by 50 us of the kernel's timer slack and by the way back onto a core. The engine switches the timer
+ *            slack off for the calling thread. It measures the way back onto a core before the first call, and ends
+ *            every sleep that much earlier. For the rest of the time it spins, or yields if ranks share cores. Before a
+ *            rank changes anything that others use, all ranks meet. The calls are the public ones (MPI_File_*, open,
+ *            fopen ...), so that every library under a program is under this one as well: the extension, a tracer,
+ *            Darshan.
  * Data.      Byte k of written data is (place + k) modulo 251 plus 1: a file shows whether its bytes are at their
  *            places, and two ranks that write the same place through plain views write the same.
  * Guarantee. A plan with an index that is out of its range is refused on all ranks before the first call; its rank gets

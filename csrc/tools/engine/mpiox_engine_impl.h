@@ -1,4 +1,4 @@
-/* mpiox_engine_impl.h - what the parts of the engine share. Private to csrc/tools/engine. */
+/* mpiox_engine_impl.h - the structs that the parts of the engine share. Private to csrc/tools/engine. */
 #ifndef MPIOX_ENGINE_IMPL_H
 #define MPIOX_ENGINE_IMPL_H
 

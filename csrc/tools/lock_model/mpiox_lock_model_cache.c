@@ -4,11 +4,11 @@
  * Problem.   A write returns as soon as its data is in the client's cache, which is written behind. A write waits only
  *            if the cache has no room. Lustre limits a client's cached data for each server (max_dirty_mb of each OSC).
  *            GPFS limits a client's cached data for all servers together (its share of the page pool).
- * Algorithm. For each limit a list of writes in the order in which they were made: bytes up to its end, and the time at
- *            which it is on the server. There is room when enough of the oldest ones are on the server. Space is freed
- *            in the order of writes. A write larger than the limit waits for all before it, and its aggregator until it
- *            is on the server itself. Lists are circular, so that one number for each client and server finds both
- *            ends. Entries are reused.
+ * Algorithm. For each limit the model has a list of writes in the order in which they were made. An entry has the bytes
+ *            up to the write's end, and the time at which the write is on the server. There is room when enough of the
+ *            oldest writes are on the server. Space is freed in the order of writes. A write larger than the limit
+ *            waits for all earlier writes, and its aggregator waits until the write itself is on the server. Lists are
+ *            circular, so that one number for each client and server finds both ends. Entries are reused.
  */
 #include <stdlib.h>
 

@@ -5,8 +5,9 @@
  * the client's bandwidth. The aggregator's next request may be issued when the last has left (the file system writes
  * behind). A round ends only when all is on the servers. A read is requested immediately; the next request is issued
  * when its data has arrived. A server takes the pieces of a step in the order in which they arrive, behind those of
- * earlier steps. With a cache a write returns when its data is in there (mpiox_lock_model_cache.c), its round may end,
- * and the locks that protect it keep the time when it is on the servers: until then no other aggregator gets them.
+ * earlier steps. With a cache a write returns when its data is in the cache (mpiox_lock_model_cache.c), and its round
+ * may end. The locks that protect the write have the time at which the data is on the servers: until then no other
+ * aggregator gets these locks.
  */
 #include <stdlib.h>
 

@@ -4,10 +4,10 @@
  * A request that no lock of its aggregator covers is enqueued at the object's server. The server revokes other owners'
  * locks that overlap the required range: these write their data, and cancel the whole lock. The new lock is the largest
  * range around the required one that is free of other aggregators' locks and of the ranges that the step's other
- * requests require here: those are outstanding at the same time, waiting or in use. A range that overlaps the required
- * one does not limit it (both cannot be granted), and the first request at an object without locks gets all of it at
- * once. With many owners a lock grows less: not downwards with more than 4 of them, upwards by 32 MiB with more than
- * 32.
+ * requests require here: these requests are outstanding at the same time, waiting or in use. A range that overlaps the
+ * required one does not limit it (both cannot be granted), and the first request at an object without locks gets all of
+ * it at once. With many owners a lock grows less: not downwards with more than 4 of them, upwards by 32 MiB with more
+ * than 32.
  * A lock is returned when all data that its owner wrote under it is on the server, including cached data; in its own
  * step a write counts with its transfer alone.
  * An aggregator's own locks never limit it; the new lock merges with those that it reaches.

@@ -2,10 +2,10 @@
  * mpiox_lock_model_static.c - conflicts that follow from the cut alone, in any order of arrival: changes of owner,
  * shared units.
  *
- * Owner changes: going through a server's stripes in file order, how often the owner is another one than before. That
- * is where extent locks of two aggregators meet, the "lock extent conflict" of [SDCI]. Shared units: lock units that
- * more than one aggregator accesses. Only an access that does not cover a unit whole can share it, so only those are
- * kept: a hash table of the units at the edges.
+ * Owner changes: the number of stripes of a server, in file order, whose owner is not the owner of the stripe before.
+ * At such a stripe extent locks of two aggregators meet, the "lock extent conflict" of [SDCI]. Shared units: lock units
+ * that more than one aggregator accesses. Only an access that does not cover a whole unit can share the unit. So the
+ * model stores only units at the edges of accesses, in a hash table.
  */
 #include <stdlib.h>
 

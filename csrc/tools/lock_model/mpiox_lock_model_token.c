@@ -1,13 +1,13 @@
 /*
  * mpiox_lock_model_token.c - byte-range tokens of a file, as GPFS clients negotiate them.
  *
- * A request that no token of its aggregator covers asks the token manager for the required range and for the desired
- * one, from there to the end of file. The manager names the owners of tokens that overlap the required range, and the
- * client requests a part from each. An owner that works below the requested offset gives up everything from that offset
- * on. An owner that works above it gives up everything below its own position, and keeps the rest. (Its position: the
- * start of its request in this step, or the end of its last one.) Then the client gets as much of the desired range as
- * no other token covers. The first gets the whole file. Only an owner that gives up a range in which it may have
- * written has to write it first. Readers share: each asks once.
+ * For a request that no token of its aggregator covers, the client requests from the token manager the required range,
+ * and the desired range, from there to the end of file. The manager names the owners of tokens that overlap the
+ * required range, and the client requests a part from each. An owner that works below the requested offset gives up
+ * everything from that offset on. An owner that works above it gives up everything below its own position, and keeps
+ * the rest. (Its position: the start of its request in this step, or the end of its last one.) Then the client gets as
+ * much of the desired range as no other token covers. The first client gets the whole file. Only an owner that gives up
+ * a range in which it may have written has to write it first. Readers share: each requests a token once.
  * Source: Schmuck and Haskin, "GPFS: A Shared-Disk File System for Large Computing Clusters", FAST '02, section 3.2.
  */
 #include <stddef.h>

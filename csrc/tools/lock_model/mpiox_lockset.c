@@ -2,8 +2,8 @@
  * mpiox_lockset.c - the three levels: the set has groups, a group has blocks, a block has locks.
  *
  * No level has an empty node, so that a search never has to check a neighbour: erasing the last lock of a block frees
- * the block, and so on. A full node is cut in two halves. If the new entry goes behind all others, only that moves to a
- * new node, so that sets which grow at their end (tokens of a file that is written forwards) are packed.
+ * the block, and so on. A full node is cut in two halves. If the new entry goes behind all others, only the new entry
+ * goes to a new node: a set that grows at its end (tokens of a file that is written forwards) is packed.
  */
 #include <stdlib.h>
 #include <string.h>

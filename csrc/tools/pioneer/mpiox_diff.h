@@ -1,10 +1,10 @@
 /*
  * mpiox_diff.h - the correspondence of two sequences: the smallest set of insertions and deletions.
  *
- * Problem.   The operations of the root process and of a child process are nearly the same, in the same order. The
- *            operations of one of them alone have to be found (He, Du, Narasimhamurthy, "PIONEER", section V-B, which
- *            uses diff), for millions of operations, in memory that grows with their number and not with that of the
- *            differences.
+ * Problem.   The operations of the root process and of a child process are nearly the same, in the same order. The task
+ *            is to find the operations that only one of them has (He, Du, Narasimhamurthy, "PIONEER", section V-B,
+ *            which uses diff), for millions of operations, in memory that grows with their number and not with that of
+ *            the differences.
  * Algorithm. Elements that do not occur in the other sequence cannot correspond to anything and are put aside; so are a
  *            common beginning and end. If one of the remaining sequences is a subsequence of the other, one pass along
  *            both finds it. Otherwise the middle of a shortest path is found from both ends at once, and the two halves

@@ -5,19 +5,20 @@
  *            the POSIX calls that MPI-IO makes beside those of the application (He, Du, Narasimhamurthy, "PIONEER",
  *            section V-A and Table II). ltrace prints addresses: of the name that MPI_File_open is given, and of the
  *            variable that the new handle is put into.
- * Algorithm. A table of open handles is carried along: what each stands for (through dup and fdopen), where its file
- *            pointer is, which view it has. An operation is MPI-IO's own when it was made inside of an MPI call. So is
- *            every operation, on whatever thread, on a descriptor that was opened inside of one: so the writes of
- *            nonblocking calls on other threads are found. A descriptor without an open that was used inside of one
- *            comes from the MPI library's launcher. Its parent is the call that its thread is in. Else, on a thread of
- *            the MPI library, it is the call of any thread that was going on then (the latest one); else the last
- *            access to that file; else the last call. If the trace has no depths (Darshan DXT) a POSIX access is
- *            MPI-IO's own if it lies, in time, within one of MPI-IO by the same rank to the same file. An MPI_File_open
- *            without a name gets that of the last file which was opened inside of it and is open when it returns. A
- *            handle without an open belongs to the open without a handle, if there is only one; a close by the address
- *            of the variable belongs to the open with that address. Opens are numbered; what uses a handle, or a
- *            duplicate of it, has the number of its open, and so has the wait for a nonblocking access. A failed open
- *            has a number that nothing else has.
+ * Algorithm. A table contains the open handles: the object of each handle (through dup and fdopen), its file pointer,
+ *            its view. An operation is MPI-IO's own if it was made inside of an MPI call. MPI-IO's own, too, is every
+ *            operation, on whatever thread, on a descriptor that was opened inside of an MPI call: so the writes of
+ *            nonblocking calls on other threads are found. A descriptor without an open that was used inside of an MPI
+ *            call comes from the MPI library's launcher. The parent of an operation that is MPI-IO's own is the MPI
+ *            call that the operation's thread is in. Else, on a thread of the MPI library, the parent is the call of
+ *            any thread that was going on then (the latest one); else the last access to that file; else the last call.
+ *            If the trace has no depths (Darshan DXT) a POSIX access is MPI-IO's own if it lies, in time, within one of
+ *            MPI-IO by the same rank to the same file. An MPI_File_open without a name gets the name of the last file
+ *            that was opened inside of it and is open when it returns. A handle without an open belongs to the open
+ *            without a handle, if there is only one; a close by the address of the variable belongs to the open with
+ *            that address. Opens are numbered. A row that uses a handle, or a duplicate of the handle, has the number
+ *            of the handle's open, and so has the wait for a nonblocking access. A failed open has a number that no
+ *            other row has.
  * Guarantee. Every row gets a name and an offset or the mark that they are not known; nothing is guessed. Memory grows
  *            with the number of open handles, of files and of threads, not with that of the rows.
  */

@@ -5,9 +5,8 @@
  *            readers need rows by their beginning, and memory must not grow with the file.
  * Algorithm. A ring of rows in the order of their beginnings. A row is put in when its call begins and marked when the
  *            call is complete; complete rows leave at the head. If MPIOX_RAWTRACE_HELD rows wait behind an incomplete
- *            one, it is set aside and follows when it is complete.
- *            A trace that has calls by their end is nearly in order: the rows of one batch are sorted (insertion sort;
- *            qsort if they are far apart).
+ *            row, the incomplete row is set aside, and follows when it is complete. A trace that has calls by their end
+ *            is nearly in order: the rows of one batch are sorted (insertion sort; qsort if they are far apart).
  * Guarantee. Every row leaves once. A call without an end leaves without duration and result.
  */
 #ifndef MPIOX_RAWTRACE_ROWS_H

@@ -6,12 +6,13 @@
  *   [PID] TIME <... NAME resumed> ARGUMENTS) = RESULT [<SECONDS>]
  *   [PID] TIME --- SIGNAL ... ---     [PID] TIME +++ exited ... +++      strace: Process ... attached
  *
- * Problem.   Calls of threads are cut into two lines by others that come between, and ltrace does the same to a call
- *            that has calls inside: the two look alike.
+ * Problem.   If lines of other threads come between, a tracer cuts a call into two lines. ltrace also cuts a call that
+ *            has calls inside: both kinds look alike.
  * Algorithm. Each thread has a stack of the calls that are cut; the end belongs to the topmost of that name. Depth of a
  *            call: the MPI_* on the stack of its thread when it begins. A thread that is made inside of such a call is
- *            the MPI library's: its calls are as deep as those of its maker. It shows before or after the call that
- *            makes it has returned. It begins in the working folder of its maker, and shares it with CLONE_FS.
+ *            the MPI library's: its calls are as deep as those of its maker. The first line of a thread stands before
+ *            or after the return of the call that makes the thread. A thread begins in the working folder of its maker,
+ *            and shares the folder with CLONE_FS.
  * Guarantee. Each line is a row, a part of one, a signal or exit, or is counted as a problem.
  */
 #ifndef MPIOX_RAWTRACE_TEXT_H

@@ -1,15 +1,17 @@
 /*
- * mpiox_tracefile.h - the trace file of one process: what the tracer writes and the decoder reads.
+ * mpiox_tracefile.h - the trace file of one process: the format that the tracer writes and the decoder reads.
  *
  * Problem.   A trace must be small, cost little to write, survive the death of its process at any moment, and show what
  *            is damaged.
  * Layout.    A header, then blocks of MPIOX_TRACEFILE_BLOCK_BYTES. A block has a head and items: definitions of texts
  *            and operations, beginnings of calls, and records. An item never crosses a block's end. All numbers are
  *            little-endian; those of an item are varints (7 bits a byte, low ones first).
- * Deltas.    A record states what differs from a prediction, which is made from the records before it in the same block
- *            (mpiox_tracefile_state): so each block is read without the others, except for texts.
- * Slots.     Slots behind the header's numbers have the current call of each thread: it enters a slot when it begins,
- *            and leaves it when its record is committed. They show the unfinished calls of a killed process.
+ * Deltas.    A record contains the differences from a prediction. The prediction follows from the earlier records of
+ *            the same block (mpiox_tracefile_state): so a reader needs no other block to read a block, except for
+ *            texts.
+ * Slots.     Slots behind the header's numbers have the current call of each thread: the call enters a slot when it
+ *            begins, and leaves the slot when its record is committed. The slots show the unfinished calls of a killed
+ *            process.
  * Guarantee. `committed` of the header is stored after the bytes below it, with release order: whatever kills the
  *            process, the bytes below it are whole. A finished block has a checksum.
  */
