@@ -32,13 +32,13 @@ typedef struct mpiox_memory_run {  /* `count` blocks of device memory, packed on
 
 typedef struct mpiox_memory_driver { /* functions that are the same in CUDA and HIP, all but for their names */
     int (*attributes)(unsigned, int *, void **, uintptr_t);
-    int (*queue_create)(void **, unsigned);
-    int (*queue_wait)(void *);
+    int (*queue_create)(void **, unsigned); /* out: the queue; flags of the driver */
+    int (*queue_wait)(void *);              /* until all copies of the queue have ended */
     int (*queue_free)(void *);
-    int (*copy_to_host)(void *, uintptr_t, size_t, void *);
-    int (*copy_to_device)(uintptr_t, const void *, size_t, void *);
-    int (*pin)(void *, size_t, unsigned);
-    int (*unpin)(void *);
+    int (*copy_to_host)(void *, uintptr_t, size_t, void *);         /* to, from, bytes, queue */
+    int (*copy_to_device)(uintptr_t, const void *, size_t, void *); /* to, from, bytes, queue */
+    int (*pin)(void *, size_t, unsigned);                           /* host memory, bytes, flags of the driver */
+    int (*unpin)(void *);                                           /* host memory that was pinned */
 } mpiox_memory_driver;
 
 /* The part in which drivers differ. Functions return a result of the driver, 0: success. */

@@ -83,7 +83,7 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
     int32_t io_uring_depth;         /* requests in flight at most; 0 = 64 */
     bool direct_read, direct_write; /* whole blocks go past the page cache, where the file system can */
     bool changing;                  /* the program may change memory during a write: direct writes use a copy */
-    bool only_writes;               /* nobody reads through a handle that was opened for both */
+    bool only_writes;               /* no caller reads through a handle that was opened for both */
 } mpiox_storage_options;
 
 /* flags: as open(2), O_CREAT never. options: NULL = defaults. If an option is not possible (io_uring not built in or

@@ -61,13 +61,13 @@ typedef struct mpiox_handle {
     mpiox_forwarded *forwarded;   /* NULL: accesses do not go through delegates... */
     const mpiox_opener *opener; /* the MPI library gets no access: whose the file is; NULL: it does (mpiox_opener.h) */
     void *opened_as;            /* rank 0: that opener's state of the file; else NULL */
-    const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
+    const char *why_no_delegates; /* ...for this reason (static text); NULL: none were requested */
     bool path_unknown;            /* `path` may name another file than the MPI library has opened: mpiox_mpi_path.h */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
-    bool without_library;  /* nothing may be asked of the other ranks: some lack the library (mpiox_preload_check.h) */
-    bool reports_alone;    /* then: this rank reports on the file, without the others */
-    bool all_ours;         /* the library carries out every access (see shares_views); the same on all ranks */
-    bool view_handed_over; /* the MPI library has the view in force; always, unless all_ours */
+    bool without_library;         /* no message to other ranks: some lack the library (mpiox_preload_check.h) */
+    bool reports_alone;           /* then: this rank reports on the file, without the others */
+    bool all_ours;                /* the library carries out every access (see shares_views); the same on all ranks */
+    bool view_handed_over;        /* the MPI library has the view in force; always, unless all_ours */
     /* of the view in force: themselves if predefined, else kept types (mpiox_mpi_view.c) */
     MPI_Datatype etype, filetype;
     MPI_Offset displacement; /* bytes */
@@ -96,7 +96,7 @@ typedef struct mpiox_handle {
     int64_t waits;                              /* mpiox_stats_waits() at the opening */
     /* First begin and last end of an access, of reads and of writes, in ns since 1970; 0: none. */
     atomic_int_least64_t first_ns[2], last_ns[2];
-    atomic_bool end_unknown[2]; /* the MPI library carried one out: its end is not seen */
+    atomic_bool end_unknown[2]; /* the MPI library carried one out, whose end is unknown */
 } mpiox_handle;
 
 /* When something begins that mpiox_handle_spent() ends. NULL-safe; nothing without statistics. */
@@ -122,7 +122,7 @@ static inline double mpiox_handle_note_begin(mpiox_handle *handle, bool write)
     return mpiox_handle_now(handle);
 }
 
-/* It has ended. */
+/* The access has ended. */
 static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write, double begun)
 {
     if (!handle || !handle->timed)

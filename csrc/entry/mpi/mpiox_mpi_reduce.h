@@ -11,7 +11,7 @@
  * run. Collective over comm. */
 int mpiox_mpi_reduce_stats(mpiox_stats *stats, const mpiox_handle *handle, int rank, MPI_Comm comm, int64_t files[2],
                            mpiox_stats_slowest *slowest);
-/* The slowest rank where only this one is asked. Local. */
+/* The slowest rank if this rank reports alone. Local. */
 void mpiox_mpi_slowest_alone(const mpiox_stats *stats, const mpiox_handle *handle, mpiox_stats_slowest *out);
 /* When the file was in use on any rank, s. Collective over handle->comm unless handle->reports_alone. */
 int mpiox_mpi_reduce_span(mpiox_handle *handle, mpiox_stats_span *out);

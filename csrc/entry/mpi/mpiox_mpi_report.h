@@ -13,7 +13,7 @@ void mpiox_mpi_run_stats(mpiox_stats *out);                   /* of this process
 void mpiox_mpi_report_close(mpiox_handle *handle);
 /* All ranks of MPI_COMM_WORLD have opened a file together, and rank 0 of it wants (or not) the run's statistics. */
 void mpiox_mpi_run_agreed(bool wanted);
-bool mpiox_mpi_run_wanted(void); /* local: MPIOX_STATS asks for the run's statistics */
+bool mpiox_mpi_run_wanted(void); /* local: MPIOX_STATS requests the run's statistics */
 /* Prints the run's totals. Collective over MPI_COMM_WORLD where mpiox_mpi_run_agreed(true) was called. */
 void mpiox_mpi_run_finalize(void);
 

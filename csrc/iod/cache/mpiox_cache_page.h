@@ -28,7 +28,7 @@ typedef struct mpiox_page_access {
 enum {                       /* results of mpiox_cache_access_page() beside MPIOX_OK */
        MPIOX_PAGE_GONE = 1,  /* the delegate no longer serves: nothing was done (rescue, then go to the file) */
        MPIOX_PAGE_MOVED = 3, /* another delegate owns the page's range now: see the record's owner_of */
-       MPIOX_PAGE_SHORT = 2  /* read: the page is not known to reach to the last byte asked for; nothing was copied.
+       MPIOX_PAGE_SHORT = 2  /* read: the page is not known to reach to the last requested byte; nothing was copied.
                              *known = how many bytes of the page, from its start, are known to exist. The caller finds
                              out the file's logical size and either reads less or calls with `beyond` */
 };

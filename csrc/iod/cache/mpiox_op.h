@@ -123,7 +123,7 @@ typedef union mpiox_op_question {
         int64_t of_hold; /* 1: of a MPIOX_OP_HOLD, 0: not */
     } close;
     struct {
-        int64_t page;
+        int64_t page;   /* index in the file */
         int64_t reads;  /* 1: its bytes will be read (it must be filled), 0: it is only written */
         int64_t client; /* + 1, for the order of requests; 0: not known */
         mpiox_op_ahead ahead;
@@ -162,12 +162,12 @@ typedef union mpiox_op_question {
                             * written now -> SOON until they are (with file and lasts_ms), NONE, or FAILED */
     } hold;
     struct {
-        int64_t delegate; /* >= 0 */
-        int64_t secret[2];
-        int64_t port; /* 1 .. UINT16_MAX */
+        int64_t delegate;  /* >= 0 */
+        int64_t secret[2]; /* of its liveness service; masked between nodes */
+        int64_t port;      /* of its liveness service; 1 .. UINT16_MAX */
     } peer;
     struct {
-        int64_t client;
+        int64_t client; /* id of the process that leaves */
     } detach;
 } mpiox_op_question;
 
@@ -175,8 +175,8 @@ typedef union mpiox_op_answer {
     struct {
         int64_t unit_pages, owners; /* those in force */
     } open;
-    struct { /* MIGRATE, COMMIT and OWNER */
-        int64_t owner;
+    struct {                    /* MIGRATE, COMMIT and OWNER */
+        int64_t owner;          /* of the range, as this delegate knows it */
         int64_t version, stamp; /* of the move */
     } range;
     struct {

@@ -17,12 +17,12 @@
 
 struct mpiox_link;
 
-/* Blocking. Writes: packs, sends, waits for the answer, or collects (mpiox_link_set_write_behind()). Reads: asks,
- * waits, unpacks. Only bytes of the delegate's pages are touched in memory. MPIOX_OK; MPIOX_E_UNSUPPORTED (not alive
- * any more); MPIOX_PAGE_SHORT (read; a page does not reach far enough; bytes before it may have been unpacked);
- * MPIOX_PAGE_MOVED (ask mpiox_link_owners()); MPIOX_E_IO, MPIOX_E_NOMEM or MPIOX_E_ARG (the access reaches beyond what
- * files can have) with *error. After anything but MPIOX_OK a write may have been carried out in part. Collected writes
- * that could not be carried out make every access fail until mpiox_link_take_undelivered(). */
+/* Blocking. Writes: packs, sends, waits for the answer, or collects (mpiox_link_set_write_behind()). Reads: sends a
+ * request, waits, unpacks. Only bytes of the delegate's pages are touched in memory. MPIOX_OK; MPIOX_E_UNSUPPORTED (not
+ * alive any more); MPIOX_PAGE_SHORT (read; a page does not reach far enough; bytes before it may have been unpacked);
+ * MPIOX_PAGE_MOVED (query mpiox_link_owners()); MPIOX_E_IO, MPIOX_E_NOMEM or MPIOX_E_ARG (the access reaches beyond
+ * the largest offset of a file) with *error. After anything but MPIOX_OK a write may have been carried out in part.
+ * Collected writes that could not be carried out make every access fail until mpiox_link_take_undelivered(). */
 int mpiox_link_access_pages(struct mpiox_link *link, const mpiox_link_access *access, mpiox_error *error);
 
 #endif

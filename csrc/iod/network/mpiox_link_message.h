@@ -24,7 +24,7 @@ enum {
     MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
     MPIOX_LINK_FILTERS = 16,           /* likewise */
     MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */
-    MPIOX_LINK_PART_BYTES = 8 << 20,   /* of data that a request asks for or carries, about */
+    MPIOX_LINK_PART_BYTES = 8 << 20,   /* of data that a request reads or carries, about */
     MPIOX_LINK_PAGES = 8192            /* that one question is about */
 };
 
@@ -58,13 +58,13 @@ typedef struct mpiox_link_message {
     int64_t bytes;        /* of the body */
     union {               /* by operation; an answer has a value */
         struct {
-            int64_t token, page_bytes;
+            int64_t token, page_bytes; /* of this connection, for that of the heartbeats; of the delegate */
         } hello;
         struct {
             int64_t number; /* that the client chose; below MPIOX_LINK_VIEWS, MPIOX_LINK_FILTERS */
         } view, filter;
         struct {
-            int64_t epoch;
+            int64_t epoch;   /* of the client: after a failed write the delegate refuses the rest of its epoch */
             int64_t reports; /* 1: if all records were carried out, the result is an error of the file that no call has
                               * taken yet, if there is one */
         } write;
@@ -72,15 +72,15 @@ typedef struct mpiox_link_message {
             int64_t beyond; /* 1: also bytes behind the end of the file */
         } read;
         struct {
-            int64_t file, most;
+            int64_t file, most; /* index of the file record; errors to return at most */
         } errors;
         struct {
-            int64_t file;
+            int64_t file; /* index of the file record */
         } end, owners;
         struct {
             int64_t file, first, count; /* pages; first 0 .. MPIOX_LINK_MAX_OFFSET, count 1 .. MPIOX_LINK_PAGES */
         } cached;
-        int64_t value;
+        int64_t value;    /* of an answer */
         int64_t words[5]; /* reserves 40 bytes for every operation */
     };
 } mpiox_link_message;

@@ -38,7 +38,7 @@ enum {
 enum mpiox_purpose {
     MPIOX_PURPOSE_DATA = 1,      /* a client's requests to a delegate: mpiox_link.h */
     MPIOX_PURPOSE_HEARTBEAT = 2, /* of that client; token: its connection for data */
-    MPIOX_PURPOSE_LIVENESS = 4,  /* a client asks what became of a delegate: mpiox_process_liveness.h */
+    MPIOX_PURPOSE_LIVENESS = 4,  /* a client queries the state of a delegate: mpiox_process_liveness.h */
     MPIOX_PURPOSE_CALL = 8       /* a spawned process calls rank 0; token: its number: mpiox_service_call.h */
 };
 

@@ -6,8 +6,8 @@
 
 #include "mpiox_server_state.h"
 
-/* I/O thread, with the lock, which is given back meanwhile: read the pages that were asked for first, or, if `ahead`,
- * pages that may be asked for. False: none waits. */
+/* I/O thread, with the lock, which the thread unlocks meanwhile: read the pages that were requested first, or, if
+ * `ahead`, pages that may be requested. False: none waits. */
 bool mpiox_server_fill_some(mpiox_server *server, mpiox_io *io, bool ahead);
 /* The same with these frames, which wait to be filled, follow each other and are up to MPIOX_RUN_FRAMES. */
 void mpiox_server_fill_batch(mpiox_server *server, mpiox_io *io, const uint32_t *frames, int32_t count);

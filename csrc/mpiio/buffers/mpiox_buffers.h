@@ -42,18 +42,18 @@ typedef struct mpiox_buffers {
     mpiox_buffer_slot *slots;          /* [n_local * per_aggregator] */
     char *buffers;                     /* [n_local * per_aggregator][window_bytes] */
     unsigned char *maps;               /* coverage, as large as the buffers; all zeros between windows */
-    void *transport_memory;            /* what the transport asked for */
+    void *transport_memory;            /* the bytes that the transport has requested */
 
     mpiox_plan *plan;                /* file domains of the last call; owned */
     mpiox_extent *extents[2];        /* scratch for one window: [0] while copying, [1] while doing I/O; owned */
     int64_t extents_max;             /* room in each of the two lists */
-    mpiox_known_period known_period; /* of this rank's last access that had to be looked at */
+    mpiox_known_period known_period; /* of this rank's last access whose pieces were searched for it */
 } mpiox_buffers;
 
 /* How far this rank has come with one local aggregator's windows. */
 typedef struct mpiox_progress {
     uint32_t begun; /* windows with data begun so far: the next one's sequence number */
-    int64_t next;   /* the window after the last one looked at */
+    int64_t next;   /* the window after the last one that this rank has checked */
 } mpiox_progress;
 
 /* One collective in progress, on this rank. */

@@ -13,8 +13,8 @@ typedef struct mpiox_individual {
     int row;        /* of them the last ones that met, in steps of one stride; the same on every rank */
     int64_t stride; /* of these; the same on every rank */
     int64_t views;  /* that had been set then */
-    bool on;        /* ranks do not meet unless one asks; the same on every rank within a call */
-    bool asks;      /* this rank does, in each call: one was a mixture */
+    bool on;        /* ranks do not meet, unless a rank posts that it meets; the same on every rank within a call */
+    bool asks;      /* this rank posts so in each call, after a mixture (mpiox_individual.c) */
     bool write;     /* this rank's last access; where it began, and its length, of the last one that met */
     int64_t first, room;
     int64_t least[2]; /* bytes of a piece that is read, or written, from which on it goes alone */
@@ -23,7 +23,7 @@ typedef struct mpiox_individual {
 struct mpiox_collective {
     mpiox_buffers buffers; /* of this file; ranks of the node share what its pointers lead to in topology->segment */
     mpiox_transport *transport;                /* owned */
-    const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
+    const mpiox_partition_method *forced;      /* the method that the hint names; NULL = choose */
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_auto_memory decisions;               /* of `auto` */
     mpiox_auto_held held;                      /* locks and pages, for its next decision */

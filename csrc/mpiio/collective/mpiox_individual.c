@@ -199,7 +199,7 @@ static void count(mpiox_file *file, bool write, bool alone, int64_t bytes, int64
     stats->total_s += seconds;
 }
 
-/* Nobody asks beforehand whose memory it is: the access fails where it is a GPU's. */
+/* No rank checks the memory beforehand: the access fails if the memory is a GPU's. */
 static __attribute__((noinline)) void access_again(mpiox_file *file, const mpiox_request *request,
                                                    mpiox_outcome *outcome)
 {

@@ -7,7 +7,7 @@
 #include "mpiox_independent_file.h"
 
 /* Is the request's memory a GPU's? `now` is mpiox_now(). Two branches where the process has loaded no driver, else the
- * drivers are asked. Local, from any thread. */
+ * a query of the drivers. Local, from any thread. */
 bool mpiox_device_has(const mpiox_request *request, double now, mpiox_device *device);
 
 /* An access of a part whose memory is contiguous, and the host's: as mpiox_independent_access(). */

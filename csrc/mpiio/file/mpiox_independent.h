@@ -11,8 +11,8 @@
 
 /* Move request->length bytes (> 0) from stream position request->position on. *done = bytes moved, in stream order from
  * the start: all of them, or fewer at the end of the file (reads) or at an error. 0, or *error's code with the file
- * offset and length that failed. EFAULT, and nothing moved: the
- * memory may be a GPU's (mpiox_device_access.h), which is asked only where the processor would copy it. */
+ * offset and length that failed. EFAULT, and nothing moved: the memory may be a GPU's (mpiox_device_access.h); the
+ * function queries the drivers only if the processor would copy the memory. */
 int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
                              mpiox_error *error);
 

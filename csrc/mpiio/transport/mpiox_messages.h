@@ -56,7 +56,7 @@ typedef struct mpiox_exchange { /* at the start of b->transport_memory; the rest
     _Alignas(MPIOX_LINE) mpiox_futex packed[2];   /* by half: ranks that have packed a step */
     _Alignas(MPIOX_LINE) mpiox_futex arrived[2];  /* reads: ranks whose replies of a step are there */
     _Alignas(MPIOX_LINE) mpiox_futex released[2]; /* ranks that need a step's half no longer */
-    int32_t whole;                                /* reads: extents are asked for, not every rank's pieces */
+    int32_t whole;                                /* reads: nodes request extents, not every rank's pieces */
     int32_t disjoint;                             /* the views of all ranks are proven to share no byte */
 } mpiox_exchange;
 
@@ -132,7 +132,7 @@ typedef struct mpiox_messages {
     int64_t count_round;                                /* ...and its round; call->rounds: there are no more */
     int64_t next_step;                                  /* first step of the next exchange round that is laid out */
     int64_t n_laid;                                     /* exchange rounds laid out */
-    int64_t n_issued;                                   /* reads: steps asked for */
+    int64_t n_issued;                                   /* reads: steps that were requested */
     mpiox_sends sends[2], receives[2]; /* by half of the pool: messages; replies that are awaited (reads) */
     mpiox_inbox inbox;                 /* of this rank, if it is an aggregator */
     bool views_spread;                 /* the store has the present views of all ranks; the same on every rank */

@@ -120,7 +120,7 @@ static inline int64_t locks_divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* Has another thread asked for the end? */
+/* Has another thread requested the end? */
 static inline bool locks_stopped(const locks_state *state)
 {
     return state->run->stop != NULL && __atomic_load_n(state->run->stop, __ATOMIC_RELAXED) != 0;

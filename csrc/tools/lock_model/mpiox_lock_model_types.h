@@ -46,9 +46,9 @@ typedef struct mpiox_lock_model_run {
 } mpiox_lock_model_run;
 
 typedef struct mpiox_lock_model_counts { /* of one server; TOKEN: of requests and tokens that begin there */
-    int64_t lock_requests;               /* locks asked for at the server or token manager */
+    int64_t lock_requests;               /* requests to the server or token manager */
     int64_t grants;                      /* locks granted: one for each request */
-    int64_t matches;                     /* accesses under a lock that their aggregator held already */
+    int64_t matches;                     /* accesses under a lock that their aggregator owned already */
     int64_t conflicts;                   /* lock requests that met another aggregator's lock in their required range */
     int64_t revocations;                 /* locks cancelled (SERVER) or cut (TOKEN) for such a request */
     int64_t shared_units;                /* lock units that more than one aggregator writes: false sharing */
