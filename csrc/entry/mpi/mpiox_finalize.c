@@ -107,8 +107,8 @@ void mpiox_finalize_prepare(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A line where the launcher is not this MPI's. Delegates that the environment asks for, unless ranks without this
- * library would not take part. */
+/* Print a line if the launcher is not this MPI's. Start the delegates that the environment requests, unless ranks
+ * without this library would not take part. */
 static void begun(int result)
 {
     mpiox_preload_check preload;

@@ -52,7 +52,7 @@ static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, b
     return call->collective || handle->has_view;
 }
 
-/* The MPI library has no more of a container than its index, which is nobody's data. */
+/* The MPI library has only the index of a container, which contains no data of the program. */
 static bool nobody_can(mpiox_handle *handle, MPI_Status *status, int *result)
 {
     if (!handle || !handle->opener)
@@ -62,7 +62,7 @@ static bool nobody_can(mpiox_handle *handle, MPI_Status *status, int *result)
     return true;
 }
 
-/* What the MPI library moves is not seen: what it is asked for counts. */
+/* This library does not know which bytes the MPI library moves: it counts the requested bytes. */
 static void count_asked(mpiox_handle *handle, const mpiox_mpi_call *call)
 {
     int64_t bytes;

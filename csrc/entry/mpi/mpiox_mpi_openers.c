@@ -10,8 +10,9 @@
 #include "mpiox_layout_create.h"
 #include "mpiox_opener.h"
 
-/* Rank 0: make the file with the striping that the hints ask for, where the file system takes it. A name with a prefix
- * is a file of one name to ROMIO and of another to OMPIO, and asks for a driver of the MPI library: that makes it. */
+/* Rank 0: create the file with the striping that the hints request, if the file system accepts it. A name with a
+ * prefix is a file of one name to ROMIO and of another to OMPIO, and requests a driver of the MPI library: the MPI
+ * library then creates the file. */
 static bool make_striped(mpiox_opening *o, void **state)
 {
     const mpiox_layout_wish wish = {o->hints->striping_unit, o->hints->striping_factor, o->hints->start_iodevice};

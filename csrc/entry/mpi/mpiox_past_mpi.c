@@ -110,7 +110,7 @@ static bool is_open_here(const char *staging)
     return mine.found;
 }
 
-/* Also where delegates write it that cannot be asked any more. */
+/* Also if delegates write the file that this process cannot query any more. */
 static void await_hidden(const mpiox_service *service, const char *path)
 {
     const double until = mpiox_now() + others_s;

@@ -74,7 +74,7 @@ static const struct {
     {MPIOX_OP_PEER, FIELD(peer.port), 1, UINT16_MAX},
 };
 
-/* What no limit of one field says. */
+/* The checks that need more than the limit of one field. */
 static bool is_in_itself_legal(int32_t op, const mpiox_op_question *question)
 {
     if (op == MPIOX_OP_OPEN)

@@ -136,8 +136,8 @@ static void learn_owners(access_t *a, int32_t owner)
     mpiox_forwarded_learn(a->forwarded, owner, waited);
 }
 
-/* The delegate is dead: what it held is in the file, if it can be, and owner_of says who has its ranges now. False:
- * first, what was collected for it has to be written. */
+/* The delegate is dead: its bytes are in the file, if they can be, and owner_of has the present owners of its ranges.
+ * False: the writes that were collected for the delegate have to be made first. */
 static bool lose(mpiox_forwarded *forwarded, int32_t owner)
 {
     mpiox_forwarded_mark_failed(forwarded, owner);
@@ -416,7 +416,7 @@ static int access_here(access_t *a, int64_t from, int64_t to, int64_t *done)
     return code;
 }
 
-/* Both. Delegates elsewhere come first, since their answers may tell that the file ends early. */
+/* Both. Delegates elsewhere come first, since their answers may show that the file ends early. */
 static int access_everywhere(access_t *a, int64_t from, int64_t to, int64_t *done)
 {
     const mpiox_forwarded *forwarded = a->forwarded;

@@ -7,7 +7,7 @@
  *            has an older record.
  * Algorithm. Each move has a version, one more than the old owner's. A delegate takes a range over only with a version
  *            that it does not know; a version that it has refused it never accepts later. If the client of a move is
- *            dead, the old owner gives the move to the next client that asks for it: that one makes the remaining
+ *            dead, the old owner gives the move to the next client that requests it: this client makes the remaining
  *            steps, with the same version. Version and stamp of the old owner's record identify a move: so an old
  *            record cannot confuse the first move of a new record with another one of the same version. If two
  *            delegates claim a range the second gives it to the first, which must still own it when the request arrives

@@ -322,7 +322,7 @@ static void end_threads(mpiox_server *server, mpiox_io *threads, int count)
     free(threads);
 }
 
-/* Start the I/O threads, with all signals blocked: they are the program's. Fewer than asked for are enough. Returns how
+/* Start the I/O threads, with all signals blocked: they are the program's. Fewer than requested are enough. Returns how
  * many run. */
 static int start_threads(mpiox_server *server, mpiox_io **out)
 {

@@ -63,7 +63,7 @@ void mpiox_service_process_release(bool go)
         forget();
 }
 
-/* Where its memory could not be mapped, nobody but its supervisor can rescue it. */
+/* If this process could not map its memory, only its supervisor can rescue it. */
 static bool is_there(mpiox_process *delegate)
 {
     return delegate->local ? mpiox_process_is_serving(delegate) : kill((pid_t)delegate->pid, 0) == 0;

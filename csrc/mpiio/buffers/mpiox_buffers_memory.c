@@ -17,7 +17,7 @@ static bool has_numa(void)
     return known == 2;
 }
 
-/* Pages lie in the memory of whoever first touches them: every aggregator does so for its own collective buffers,
+/* A page lies in the memory near the rank that touches it first: every aggregator touches its own collective buffers,
  * once per segment, so that its requests and most of its ranks' copies stay in that memory. The segment is all
  * zeros still. */
 static void place_buffers(mpiox_buffers *b)

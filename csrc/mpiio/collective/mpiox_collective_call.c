@@ -37,7 +37,7 @@ enum { WINDOW_UNIT = 512, WINDOW_MAX = 1024 * 1024 * 1024, SERVERS_MAX = 1 << 16
 
 /* ---- making and freeing ------------------------------------------------------------------------------------------ */
 
-/* Size of a collective buffer, as asked for or decided: at least 512 bytes, and a multiple. */
+/* Size of a collective buffer, as requested or decided: at least 512 bytes, and a multiple. */
 static int64_t round_window(int64_t bytes)
 {
     bytes = bytes < WINDOW_MAX ? bytes / WINDOW_UNIT * WINDOW_UNIT : WINDOW_MAX;

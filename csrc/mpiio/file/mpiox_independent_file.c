@@ -55,8 +55,8 @@ void mpiox_independent_unlock(const mpiox_independent_file *file, int64_t offset
 
 /* ---- contiguous transfers ---------------------------------------------------------------------------------------- */
 
-/* With romio_ds_write=enable every other write of the file holds a shared lock on what it writes, so that no sieved
- * write carries old bytes over it. True when such a lock has been taken; else *error's code shows a failed lock. */
+/* With romio_ds_write=enable every other write of the file owns a shared lock on its range, so that no sieved write
+ * puts old bytes over its bytes. True: such a lock has been taken; else *error's code shows a failed lock. */
 static bool guard(const mpiox_independent_file *file, int64_t offset, int64_t length, mpiox_error *error)
 {
     return !file->locked && file->hints->ds_write == MPIOX_ON &&

@@ -61,7 +61,7 @@ static void raise_to(_Atomic int64_t *word, int64_t value)
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* Does this rank pack chunks for the aggregator? Extents are asked for by one rank, for all of its node. */
+/* Does this rank pack chunks for the aggregator? One rank requests extents, for all ranks of its node. */
 static bool packs(const mpiox_messages *m, int aggregator)
 {
     return !m->exchange->whole || mpiox_messages_channel(m, aggregator) == m->base.b->file->topology->node_rank;

@@ -57,7 +57,7 @@ static void ask_destination(mpiox_messages *m, int64_t number, int64_t step, int
     b->file->stats.message_bytes += asked;
 }
 
-/* The exchange round that the next step to be asked for is of, the call's or the one after it; NULL: there is none, or
+/* The exchange round of the next step that is to be requested: the call's, or the one after it; NULL: there is none, or
  * (unless `wait`) not all ranks of the node are ready for it. */
 static mpiox_exchange_round *round_to_ask(mpiox_messages *m, int64_t *number, bool wait)
 {
