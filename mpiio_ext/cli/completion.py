@@ -1,7 +1,7 @@
 """``mpiio-ext completion``: a script with which a shell completes the words of mpiio-ext.
 
 click writes the function that the shell calls, and answers it by the variable _MPIIO_EXT_COMPLETE. Names of subcommands
-are completed without importing them (`common.commands`), so that a key press takes as long as Python takes to start.
+are completed without importing the subcommands (`common.commands`), so that a key press costs only the start of Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``mpiio-ext doctor``: whether the library can work here, and under a program, and what helps if it cannot."""
+"""``mpiio-ext doctor``: check whether the library works here and under a program, and print remedies if it does not."""
 
 from __future__ import annotations
 
@@ -88,7 +88,10 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
 
 
 def _answer(wish: _Wish, job: Job) -> Answer:
-    """Let a child be this process' rank of the job. Rank 0 waits the shortest, so that it can say what happened."""
+    """Let a child be this process' rank of the job.
+
+    Rank 0 has the shortest time limit, so that it can report the event.
+    """
     from mpiio_ext.doctor.children import ask, pause
 
     limit_s = wish.timeout_s + (0 if job.rank == 0 else 5)
@@ -100,7 +103,7 @@ def _answer(wish: _Wish, job: Job) -> Answer:
 
 
 def _by_launcher(front: list[str], wish: _Wish) -> tuple[Answer, Job] | str:
-    """Let a launcher start this command as its ranks; return the answer of rank 0, or why there is none."""
+    """Let a launcher start this command as its ranks; return the answer of rank 0, or the reason why there is none."""
     from mpiio_ext.common.children import run
     from mpiio_ext.doctor.children import Answer
     from mpiio_ext.doctor.mpi import Job

@@ -1,19 +1,19 @@
 """Which ranks of a run have failed, and how, as observed by a process that is not their parent.
 
 Problem. A launcher that has lost a rank ends the others, and names the one on a terminal at best. A rank that is ended
-by a signal writes nothing, and only its parent learns how it has ended. Hydra kills the others as soon as its own
-connection to a rank is closed, which is before the end of that rank's process. Whoever looks then finds several ranks
-that have ended by the same signal, and not the first one first.
+by a signal writes nothing, and only its parent learns how it has ended. Hydra kills the other ranks as soon as its own
+connection to a rank is closed; the connection closes before the rank's process ends. Whoever looks then finds several
+ranks that have ended by the same signal, and not the first one first.
 
 Algorithm. The name of each recording has rank, host and process. Linux reports new ones (inotify), and the ends of
 their processes (pidfds). Each process that records is connected to a socket of the watcher, by a descriptor with a high
 number, which Linux closes before those of launchers when the process dies. A rank that ends by itself, or calls
-MPI_Abort, writes that into its recording and touches it, which Linux reports, too. All these come through one epoll,
-whose queue has them in the order in which they happened, however late it is looked at. How a process has ended stands
-in `/proc` as long as nobody has waited for it, and later Linux itself reports it, from 6.15 on.
+MPI_Abort, writes that into its recording and touches it, which Linux reports, too. All these events arrive through one
+epoll. Its queue has the events in the order in which they happened, even if the watcher reads them late. How a process
+has ended stands in `/proc` as long as nobody has waited for it, and later Linux itself reports it, from 6.15 on.
 
-Guarantees. Ranks are not asked, and nothing is sent to them. Unknown facts are left out. Without pidfds (Linux before
-5.3) only what ranks have written is reported. Not guaranteed: that the first one is the cause.
+Guarantees. The watcher queries no rank, and sends nothing to a rank. Unknown facts are left out. Without pidfds (Linux
+before 5.3) only what ranks have written is reported. Not guaranteed: that the first one is the cause.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Endings:
     def wait(self, pipe: int, fails: Callable[[Failure | None], None]) -> list[bytes]:
         """Return the words that come by a pipe until that is closed.
 
-        `fails` is called once: when a rank of this host has failed, or soon after the word `TERMINATED`, with None
-        where no such rank is known.
+        `fails` is called once: when a rank of this host has failed, or soon after the word `TERMINATED`; the argument
+        is None if no such rank is known.
         """
         with contextlib.suppress(OSError, ValueError):
             most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -201,7 +201,7 @@ class Endings:
                     guest.close()
 
     def _look(self) -> Iterator[int]:
-        """Watch the processes of new recordings; yield those that have recorded how they fail."""
+        """Watch the processes of new recordings; yield the processes that have recorded a failure."""
         data = os.read(self._news, 1 << 16)
         at = 0
         while at < len(data):
@@ -256,7 +256,7 @@ def _door_of(folder: Path) -> socket.socket | None:
 
 
 def _news_of(folder: Path) -> int:
-    """Return a descriptor by which Linux reports files of a folder that are made, moved or touched; -1: it does not."""
+    """Return a descriptor by which Linux reports files of a folder that are made, moved or touched; -1 if it cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         fd = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
@@ -268,7 +268,7 @@ def _news_of(folder: Path) -> int:
 
 
 def _code(fd: int, pid: int) -> int | None:
-    """Return how a process has ended, as of wait(); None: unknown."""
+    """Return the status with which a process has ended, in the form of wait(); None: unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         if fields[0] in "ZX":

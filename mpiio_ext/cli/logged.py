@@ -1,18 +1,19 @@
-"""``mpiio-ext run --darshan``, ``--timeline`` and ``--report``: record a run, and make files of it.
+"""``mpiio-ext run --darshan``, ``--timeline`` and ``--report``: record a run, and write these files from it.
 
-Problem. These can be made only when every rank has ended, however it ended: a launcher that kills a job kills what it
-has started, and a batch system gives little time.
+Problem. These files can be written only after every rank has ended, however it ended. A launcher that kills a job kills
+all processes that it has started, and a batch system gives little time.
 
 Algorithm. Each rank records into a folder beside the first of these files. One process, which is rank 0's or the one
-that has started the launcher, stays beside the program and leaves with its exit status. Before that it has forked a
-writer, in a session of its own, which no launcher knows. The writer waits on a pipe until the program has ended or its
-companion was killed, then until the recordings on this host have no living process, makes what was asked for, and
-removes the folder. The other ranks become the program, as without it. The writer waits 10 s at most for processes that
-the program has left behind: neither the program nor its launcher is above them.
+that has started the launcher, stays beside the program and ends with the exit status of the program. Before that the
+process forks a writer, in a session of its own, which no launcher knows. The writer waits on a pipe until the program
+has ended or its companion was killed, and then until all processes of this host that have recordings have ended. Then
+it writes the requested files, and removes the folder. The other ranks become the program, as they do without a log. The
+writer waits 10 s at most for processes that the program has left behind: processes that descend neither from the
+program nor from its launcher.
 
-Guarantees. When the command, or the launcher outside of it, returns after a run that succeeded, the files are there
-whole, or one line on standard error has said why not. After a run that failed within a launcher they are there seconds
-later. Of ranks that were killed they say what lacks. A folder of which no page could be made stays, and
+Guarantees. If the command, or the launcher outside of it, returns after a successful run, the files are complete, or
+one line on standard error has given the reason. After a run that failed within a launcher they are there seconds later.
+The files name the data that killed ranks have not recorded. A folder of which no page could be made stays, and
 ``mpiio-ext report`` makes the page. Only the wait for the program has no bound. Nothing of this is done, or imported,
 in a run without these options.
 """
@@ -123,7 +124,7 @@ class Result(Protocol):
     def make(self, folder: Path, missing: str) -> list[str]:
         """Make the file from a folder of recordings; return lines to print.
 
-        `missing`: what is known to be missing in them; it may be "".
+        `missing`: the data known to be missing in the files; it may be "".
         """
 
 
@@ -223,7 +224,7 @@ class Recording:
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Recording:
-        """Return the work of this process for these files; nothing is made yet."""
+        """Return the work of this process for these files; the function writes nothing yet."""
         inside = is_rank(os.environ)
         mark = hashlib.sha256(job_name(os.environ).encode()).hexdigest()[:16] if inside else secrets.token_hex(8)
         first = results[-1].target
@@ -237,7 +238,7 @@ class Recording:
     def settings(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return the variables by which the tracer and the library know where to record, and how much.
 
-        `given`: those that options of the command ask for.
+        `given`: the files that options of the command request.
         """
         logs = [result for result in self.results if isinstance(result, DarshanLog)]
         common = {"MPIOX_TRACE_DIR": str(self.folder)}
@@ -261,7 +262,7 @@ class Recording:
         return bool(variables.get("MPIOX_TRACE_ONLY") or skipped)
 
     def prepare(self) -> None:
-        """Make the folder; a file that could not be made in the end is refused, since runs take hours.
+        """Make the folder; refuse a file that could not be written at the end, since runs take hours.
 
         Raises
         ------
@@ -286,7 +287,7 @@ class Recording:
                     left.unlink()
 
     def stays(self) -> str:
-        """Return the line that names the place of the recordings; "" if nobody can use them."""
+        """Return the line that names the place of the recordings; "" if no page is to be made of the recordings."""
         if not self._for_a_page:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
@@ -303,7 +304,7 @@ class Recording:
             os.write(2, f"mpiio-ext: {why}{coming}: made when all ranks have ended, in some seconds\n".encode())
 
     def failed(self, failure: Failure | None) -> None:
-        """Say which rank of a launcher has failed, as long as that is there."""
+        """Announce the failure of a rank inside a launcher, while the launcher lives."""
         if self.inside:
             self.announce(failure)
 
@@ -396,7 +397,8 @@ def accompany_trace(launch: Launch, folder: Path, command: Sequence[str]) -> NoR
 def _wait_inside(writer: int, status: int) -> int | None:
     """Wait for the writer as long as the other ranks and the launcher may wait for this rank.
 
-    Returns how the writer has ended, as `os.waitpid` does; None: it still works. `status`: of the program.
+    Return the writer's exit status in the form of `os.waitpid`; None if the writer still works. `status`: of the
+    program.
     """
     # A launcher ends the other ranks of one that has failed when that has left.
     until = time.monotonic() + (_OTHERS_S if status == 0 else _SAID_S)
@@ -428,8 +430,8 @@ def _wait_outside(writer: int, recording: Recording) -> int | None:
 def _leave(status: int) -> NoReturn:
     """End with an exit status, or by the signal that has ended the program.
 
-    Hydra's connection goes first: where Hydra learns of the end of a process before that of its connection, it takes
-    the rank for one that has finished, and the others wait for it for ever.
+    Close Hydra's connection first. If Hydra detects the end of a process before the end of its connection, Hydra
+    assumes that the rank has finished, and the other ranks wait for that rank for ever.
     """
     with contextlib.suppress(KeyError, ValueError, OSError):
         os.close(int(os.environ["PMI_FD"]))
@@ -445,7 +447,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def _write(pipe: int, recording: Recording, endings: Endings, launcher: int) -> NoReturn:
-    """Be the writer: wait for the end of the run, and make the results; `launcher`: as of `_results`.
+    """Act as the writer: wait for the end of the run, and write the results; `launcher`: as of `_results`.
 
     Ends with `NOTHING_LOADED` where no process has loaded the library.
     """
@@ -473,7 +475,7 @@ def _write(pipe: int, recording: Recording, endings: Endings, launcher: int) -> 
 def _results(words: list[bytes], recording: Recording, endings: Endings, launcher: int = 0) -> None:
     """Make the requested files, and remove the recordings unless they are needed.
 
-    `launcher`: the process above all ranks of this host; 0: it is not known.
+    `launcher`: the process above all ranks of this host; 0: unknown.
     """
     ended_ns, killed = time.time_ns(), words[-2:-1] != [b"ended"]
     if killed and words:
@@ -508,7 +510,8 @@ def _results(words: list[bytes], recording: Recording, endings: Endings, launche
 def _failure(status: int | None, recording: Recording, endings: Endings, ended_ns: int) -> Failure:
     """Return how a program has failed, and which of its ranks; falsy for one that has not.
 
-    `status`: of the program that was started, as Python has it; None: it is not known. `ended_ns`: when it had ended.
+    `status`: exit status of the program that was started, in Python's form; None: unknown. `ended_ns`: when it had
+    ended.
     """
     who = "rank 0" if recording.inside else "the program"
     whole = ""
@@ -531,7 +534,7 @@ def _failure(status: int | None, recording: Recording, endings: Endings, ended_n
 
 
 def _settle(folder: Path, others_s: float, launcher: int | None) -> str:
-    """Wait until every recording has its end, or no process that could write it; return what will lack, or "".
+    """Wait until each recording has its end, or no process that could write it; return the missing part, or "".
 
     Parameters
     ----------

@@ -1,12 +1,13 @@
 """Manual pages of the command line, made from its click objects: `scripts/pages.py` writes them when the build runs.
 
-Problem. ``man mpiio-ext-run`` has to say what ``mpiio-ext run --help`` says, for all time. click-man, which does this
-for other programs, asks groups for commands that are loaded, and ours are loaded when they are called.
+Problem. ``man mpiio-ext-run`` has to contain the text of ``mpiio-ext run --help``, in every release. click-man, which
+makes such pages for other programs, expects groups whose commands are loaded; the commands of this library are loaded
+when they are called.
 
-Algorithm. One page for the program and one for each of its commands, as git has; commands of commands are sections of
-those pages. Texts are the help texts. Pages are in the language of man(7) that groff and mandoc share: ASCII, with
-escapes for all other characters. Installations of the core also get the help texts of commands that cannot be imported
-without their extra.
+Algorithm. The program and each of its commands have a page, as in git; a command of a command is a section of a page.
+Texts are the help texts. Pages are in the language of man(7) that groff and mandoc share: ASCII, with escapes for all
+other characters. Installations of the core also get the help texts of commands that cannot be imported without their
+extra.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _blocks(text: str, name: str, width: int) -> Iterator[list[str]]:
 
 
 def _fenced(part: str) -> list[str]:
-    """Return a fenced block: code as it is, a directive of Sphinx as one line or none."""
+    """Return a fenced block: code unchanged, a directive of Sphinx as one line or as no line."""
     head, *lines = textwrap.dedent(part.strip("\n")).splitlines()
     if head.startswith("```{"):
         return [] if head.startswith("```{toctree}") else [_GENERATED]
@@ -148,7 +148,7 @@ def inline(text: str, name: str) -> str:
 
 
 def _place(link: str, name: str) -> str:
-    """Return where a link leads: an address, a page as `mpiio-ext help` names it, another file; "" within the page."""
+    """Return the target of a link: an address, a page named as in `mpiio-ext help`, a file; "" within the page."""
     if "://" in link:
         return link
     path = link.partition("#")[0]

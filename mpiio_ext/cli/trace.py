@@ -22,7 +22,7 @@ _MARK = ".run"
 
 @contextlib.contextmanager
 def _folder(name: str) -> Iterator[str]:
-    """Yield the absolute name of the folder, which is made when it is not there; if the block ends, nothing was run.
+    """Yield the absolute name of the folder, and create it if it does not exist; if the block ends, no program was run.
 
     Folders that were made for the trace go then.
     """

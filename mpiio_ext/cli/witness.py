@@ -1,17 +1,19 @@
 """A run whose statistics do not arrive: one line reports it, and names ``mpiio-ext doctor``.
 
-Problem. A static program, one of another MPI and one without MPI never load the library, which then says nothing; with
-a serial HDF5 it is loaded and has nothing to say. `run` has become the program and is gone.
+Problem. A static program, a program of another MPI or a program without MPI never loads the library, and the library
+then prints nothing. A program with a serial HDF5 loads the library, but gives it nothing to print. `run` has become the
+program and is gone.
 
-Algorithm. One process of the job, which is rank 0's or the one that starts the launcher, leaves a witness behind: a
-process in a session of its own, child of no process of the job. It holds two of Linux's abstract sockets, whose name
-the library gets in MPIOX_STATS_WITNESS and to which it sends a byte at MPI_Init and at the first opening of a file. It
-waits for the end of the process that has left it, which the program takes over by its ID, and looks for the bytes.
+Algorithm. One process of the job, which is rank 0's or the one that starts the launcher, forks a witness: a process in
+a session of its own, whose parent is no process of the job. The witness has two of Linux's abstract sockets. The
+library gets their name in MPIOX_STATS_WITNESS, and sends a byte to them at MPI_Init and at the first opening of a file.
+The witness waits for the end of the process that has forked it (the program takes over the ID of that process), and
+then checks whether the bytes have arrived.
 
 Guarantees. The program has the process ID, the parent, the signals and the exit status that it would have without.
-Nothing is written to a file system. The line is true: bytes come from the processes of this node alone, so that the
-line says where a job has other nodes, and nothing is said where the launcher may start all ranks elsewhere. Where Linux
-is too old (pidfd_open) there is no witness. Nothing of this is done, or imported, in a run without statistics.
+Nothing is written to a file system. The line is true: bytes arrive from the processes of this node alone. So the line
+reports that a job has other nodes, and the witness prints nothing if the launcher may start all ranks elsewhere. Where
+Linux is too old (pidfd_open) there is no witness. Nothing of this is done, or imported, in a run without statistics.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ _WORDS = 100
 
 
 def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """Return the processes that the witness covers, as words of the line; None: too few to report anything."""
+    """Return the processes that the witness covers, as words of the line; None if they are too few for a report."""
     if not is_rank(environment):
         kind = launcher_family(command[0], family())
         named = not _HOSTS.isdisjoint(word.partition("=")[0] for word in command)
@@ -88,7 +90,7 @@ def _name(environment: Mapping[str, str]) -> str:
 
 
 def watch(command: Sequence[str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Leave a witness behind, unless there is one; return the variable by which the library finds it."""
+    """Fork a witness, unless there is one; return the variable by which the library finds the witness."""
     environment = {**os.environ, **settings}
     if VARIABLE in environment or not hasattr(os, "pidfd_open"):
         return {}

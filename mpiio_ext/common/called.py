@@ -1,8 +1,9 @@
 """Commands of mpiio-ext, called from Python: a process of their own, options by name, errors as exceptions.
 
 Problem. A tuner sets variables and takes signals, and the bench is an MPI program: neither belongs into the process of
-a notebook. Algorithm: the command runs as a child. Guarantee: a command that fails raises, with the last line that it,
-and not its launcher, has said. The options of a command are a TypedDict: mypy checks them, and `keywords` shows them.
+a notebook. Algorithm: the command runs as a child. Guarantee: if a command fails, the function raises an error with the
+last line of the command, not of its launcher. The options of a command are a TypedDict: mypy checks them, and
+`keywords` shows them.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def words_of(options: Mapping[str, object], *opposites: str) -> Iterator[str]:
     """Yield the words of options.
 
     ``metric_regex="x"`` is ``--metric-regex x``, True is a flag, and False of `opposites` is ``--no-NAME``. A sequence
-    is an option that is repeated; None is left out.
+    becomes an option that is repeated; a None becomes no option.
     """
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")

@@ -5,8 +5,9 @@ in sessions of their own.
 
 Algorithm. `run` waits for a limited time and then kills the child with its process group. Of a job (`launched`) every
 process carries a marker in its environment. A small process beside the command reads a pipe whose other end only the
-command has. When the pipe closes without a word, the command has died: the launcher is asked to end, which ends its
-ranks on all hosts; what carries the marker on this host after a grace is killed.
+command has. If the pipe closes without a word, the command has died. Then the keeper requests the end of the launcher,
+which ends its ranks on all hosts; after a grace period the keeper kills all processes of this host that carry the
+marker.
 
 Guarantees. Nothing of a job that has not succeeded lives on this host when the block is left, or seconds after the
 command was killed. Where launchers are killed, too, ranks on other hosts are left to the launcher's own means. A child
@@ -62,7 +63,7 @@ class Ended:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that is not empty, which mostly names the failure; "" without one."""
+    """Return the last line that is not empty, which mostly names the failure; "" if all are empty."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
@@ -167,7 +168,7 @@ def _end(process: subprocess.Popen[Any], marker: str) -> None:
 def launched(
     command: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
-    """Start a launcher, in a session of its own; nothing of its job that has not succeeded is alive behind the block.
+    """Start a launcher, in a session of its own; after the block every process of a job that has not succeeded is dead.
 
     Parameters
     ----------

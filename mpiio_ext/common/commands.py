@@ -7,8 +7,8 @@ Algorithm. A group knows name, module and help line of its commands, and imports
 package reach the group, which prints them and chooses the exit status. An option of many commands is declared here.
 
 Guarantees. Exit status 0: done; 1: a failure or negative finding; 2: an argument or file cannot be used; 130: Ctrl-C.
-An error begins one line of standard error; further lines, one for each mistake, are indented. ``--json`` takes no file;
-where it is printed, standard output has nothing else.
+An error begins one line of standard error; further lines, one for each mistake, are indented. ``--json`` requires no
+file; if the JSON is printed, standard output contains nothing else.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def json_file_option() -> Callable[[Decorated], Decorated]:
 
 @contextlib.contextmanager
 def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
-    """Yield the writer of the JSON; if it is printed, other text of the block goes to standard error.
+    """Yield the writer of the JSON; if the JSON is printed, other text of the block goes to standard error.
 
     What is put before the end (`done` is false) is kept in the file, where there is one.
 
@@ -188,7 +188,7 @@ def _let_go() -> None:
 
 @contextlib.contextmanager
 def own_warnings() -> Iterator[None]:
-    """Print warnings of the package as lines, and drop those of libraries, which are for programmers.
+    """Print warnings of the package as lines, and drop the warnings of libraries, which are for programmers.
 
     Whoever asks Python for warnings (``-W``, PYTHONWARNINGS) gets them as ever.
     """
@@ -237,7 +237,7 @@ def _names_for(error: click.ClickException) -> tuple[str, list[str]]:
 
 @contextlib.contextmanager
 def suggesting() -> Iterator[None]:
-    """Let an error of the block name what a misspelt word could mean, once; what click suggests is left away."""
+    """Add the names that a misspelt word could mean to an error of the block, once, in place of click's suggestions."""
     try:
         yield
     except click.ClickException as error:
@@ -273,7 +273,7 @@ class Command(_Helped):
 
 
 def refuse_repetitions(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Raise an error if an option that takes one value is given twice; a flag that says the same again is none.
+    """Raise an error if an option with one value is given twice; a repeated flag is no error.
 
     Raises
     ------
@@ -326,7 +326,7 @@ class LazyGroup(Group):
         return list(self._subcommands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a subcommand; None: there is none of this name."""
+        """Import a subcommand; return None if there is none of this name."""
         if cmd_name not in self._subcommands:
             return None
         module, attribute, _ = self._subcommands[cmd_name]

@@ -1,4 +1,4 @@
-"""Lists of whole numbers, as options take them: one grammar for numbers of I/O nodes, aggregators and the like.
+"""Lists of whole numbers as values of options: one grammar for numbers of I/O nodes, aggregators and the like.
 
 Forms.      ``12``; ``0,8,16``; ranges ``0..128`` and ``0..128:16``; series ``64,128,...,16384``, which go on by the
             ratio of the two numbers before where that is whole and reaches the last, otherwise by their difference; any

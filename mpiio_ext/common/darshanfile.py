@@ -1,7 +1,7 @@
 """Darshan logs, without Darshan's library: the job, names, and what each module wrote, in pieces.
 
-Problem. DXT of many ranks is millions of requests. Darshan's library hands out a record at a time, crashes on damaged
-logs, takes what is left of a cut region for all of it, and needs a process of its own for that.
+Problem. DXT of many ranks is millions of requests. Darshan's library returns one record at a time and crashes on
+damaged logs. It treats the rest of a cut region as the whole region. So it would need a process of its own.
 
 Algorithm. The header says where the region of each module lies. A region is one or more streams of zlib or bzip2, one
 behind the other; each is inflated in pieces of at most :data:`PIECE` bytes. Records are put together from pieces, and
@@ -199,8 +199,8 @@ class Columns:
 class Access:
     """Requests of one rank to one file in one direction, in their order: a record of DXT, or a part of it.
 
-    ``requests`` has the fields offset and length (B), start and end (s since the job's start). `host` is that of the
-    rank; `place` is how many requests of the module stand before the first one, reads of a record before its writes.
+    ``requests`` has the fields offset and length (B), start and end (s since the job's start). `host` is the host of
+    the rank; `place` is the number of the module's requests before the first one, reads of a record before its writes.
     """
 
     file: int
@@ -347,7 +347,7 @@ class DarshanFile:
         Raises
         ------
         DamagedLogError
-            The region is damaged; what came before is right.
+            The region is damaged; the records before the damage are right.
         """
         region = self.modules[module]
         fields = [(name, f"{self.order}{kind}") for name, kind in _REQUEST]
@@ -368,7 +368,7 @@ class DarshanFile:
             before += writes + reads
 
     def start(self) -> int:
-        """Return when the job began (s since 1970); errors are those of `job`."""
+        """Return the job's begin (s since 1970); errors are those of `job`."""
         data = self._of_job(16, len(self._first) - self._job.offset, 16)
         return int(struct.unpack_from(f"{self.order}q", data, 8)[0])
 
@@ -429,8 +429,8 @@ class DarshanFile:
     def counters(self, module: str) -> Iterator[Requests]:
         """Yield records of POSIX, STDIO, MPI-IO and of the modules in `_OTHERS`; none of an unknown version.
 
-        They have the fields file, rank (-1: all ranks), counters and times, as the newest version has them, with -1 for
-        what an older one lacks. Errors are those of `accesses`.
+        The records have the fields file, rank (-1: all ranks), counters and times, in the form of the newest version; a
+        field that an older version lacks is -1. Errors are those of `accesses`.
         """
         if not self.knows(module):
             return

@@ -1,4 +1,4 @@
-"""Descriptors that a process has from the one that it is a fork of, and which somebody may wait for the end of."""
+"""Descriptors that a process has inherited by a fork, and whose end another process may wait for."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""How a run has failed: which rank first, how, after which time, and what the others did.
+"""The failure of a run: the rank that failed first, the kind of the failure, its time, and the acts of the others.
 
-Problem. A page is made by the process that has watched the ranks, or later, from their recordings, when that process
-was killed, too. Both must say the same.
+Problem. The process that has watched the ranks makes a page. If that process was killed, too, a later process makes the
+page from the recordings. The two pages must agree.
 
 Algorithm. The watching process writes what it has observed beside the recordings. Without that the recordings show it:
 a rank writes its exit status, and that it calls MPI_Abort, into its own.
 
-Guarantees. Nothing unknown is reported: where several ranks were ended from outside, and nobody has seen which of
-them was the first, all are named as such. Importing this module imports nothing but the standard library.
+Guarantees. No guess is reported: if several ranks were ended from outside, and nothing shows which rank was the first,
+all of them are named as such. Importing this module imports nothing but the standard library.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _places(endings: Sequence[Ending]) -> str:
 
 
 def ending_of(state: State, code: int | None = None, seen_ns: int | None = None) -> Ending | None:
-    """Return how a rank has failed; None if it has not.
+    """Return the failure of a rank; None if the rank has not failed.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def ending_of(state: State, code: int | None = None, seen_ns: int | None = None)
 
 
 def judged(seen: Sequence[Ending], unseen: Sequence[Ending], launcher: int = 0) -> tuple[list[Ending], list[Ending]]:
-    """Return which rank has failed first, or of which ranks one has, and the others.
+    """Return the rank that has failed first, or the ranks of which one has, and the other ranks.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def judged(seen: Sequence[Ending], unseen: Sequence[Ending], launcher: int = 0) 
 
 
 def note_failure(folder: Path, failure: Failure) -> None:
-    """Write down beside the recordings how a run has failed; on a full disk nothing."""
+    """Write beside the recordings how a run has failed; write nothing if the disk is full."""
     with suppress(OSError):
         (folder / _NOTED).write_text(json.dumps(dataclasses.asdict(failure)), encoding="utf-8")
 

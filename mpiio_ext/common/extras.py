@@ -28,7 +28,7 @@ _REQUIREMENT = re.compile(
 
 
 def packages_of(extra: str) -> dict[str, str]:
-    """Return what an extra brings: names of packages, and each as pip takes it; {} where there is no metadata."""
+    """Return the names of packages that an extra brings, and each as an argument of pip; {} without metadata."""
     found: dict[str, str] = {}
     try:
         requirements = importlib.metadata.requires("mpiio_ext") or []
@@ -67,7 +67,7 @@ def _make_build() -> str:
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs what an extra brings and what is not installed; all, if that is installed."""
+    """Return the command that installs the missing packages of an extra; all its packages, if none is missing."""
     if command := _make_build():
         return command
     packages = packages_of(extra)
@@ -91,7 +91,7 @@ class MissingExtraError(MpiioExtError, ImportError):
 
 @contextlib.contextmanager
 def needing(extra: str, what: str) -> Iterator[None]:
-    """Report packages that the block imports and that are not installed; faults inside of them are not hidden.
+    """Report packages that the block imports and that are not installed; errors inside a package are raised unchanged.
 
     Parameters
     ----------

@@ -1,14 +1,14 @@
 """Files that are there whole or not at all, and files of others that are read only where they are plain ones.
 
-Problem. A full disk, a signal or a lost connection must not leave half a file under the name that was asked for, nor
-harm what was there before. In a folder that others may write to, a name that can be guessed may be a link of theirs.
+Problem. A full disk, a signal or a lost connection must neither leave half a file under the requested name, nor damage
+an older file of that name. In a folder that others may write to, a name that can be guessed may be a link of theirs.
 
-Algorithm. A new file of a name that nobody can guess (O_EXCL, O_NOFOLLOW) beside the target is written, brought to the
-disk, and renamed; then the folder is brought to the disk. Names that end in `TEMPORARY` are leftovers of killed
-processes. :func:`step` marks each point between two changes of the disk; tests end the process there.
+Algorithm. A function writes a new file beside the target, with a name that nobody can guess (O_EXCL, O_NOFOLLOW), syncs
+it, renames it to the target, and syncs the folder. Names that end in `TEMPORARY` are leftovers of killed processes.
+:func:`step` marks each point between two changes of the disk; tests end the process there.
 
-Guarantees. Readers see the old content or the new one. After an error nothing is left behind, and what was there before
-still is; the error names the file and the reason.
+Guarantees. Readers see the old content or the new one. After an error no new file is left, and the old file is
+unchanged; the error names the file and the reason.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def check_target(path: Path, inputs: Iterable[Path] = (), *, example: str = "") 
 
 
 def read_plain(path: Path, most_bytes: int) -> bytes | None:
-    """Return a file's content; None: it is no plain file, or a larger one. Neither waits nor follows a link.
+    """Return a file's content; None if it is not a plain file, or too large. Neither waits nor follows a link.
 
     Raises
     ------

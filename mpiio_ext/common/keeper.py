@@ -1,7 +1,7 @@
 """The process that ends a job when the command that has started it is dead: :mod:`mpiio_ext.common.children`.
 
-A script, too, of the standard library alone: ``keeper.py DESCRIPTOR MARKER``. It ends without a word when the
-descriptor says so; when that is closed instead, it ends the job.
+A script, too, of the standard library alone: ``keeper.py DESCRIPTOR MARKER``. The keeper ends silently if a byte
+arrives on the descriptor; if the descriptor is closed instead, the keeper ends the job.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def marked(marker: str) -> list[int]:
 
 
 def kill_marked(marker: str) -> None:
-    """Kill the processes that carry a marker, and those that they start meanwhile; waits until they are gone, 5 s."""
+    """Kill the processes that carry a marker, and the processes that they start meanwhile; wait 5 s for their ends."""
     empty = 0
     for _ in range(250):
         left = marked(marker)

@@ -35,7 +35,7 @@ def opened(path: Path) -> IO[str]:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold a file for a change that reads and replaces it; waits while another process or thread does.
+    """Lock a file for a change that reads and replaces it; wait while another process or thread has the lock.
 
     Raises
     ------

@@ -20,7 +20,7 @@ _ONE, _ONE_WITHIN, _TWO_WITHIN = 4, 3, 7
 
 
 def near_names(word: str, names: Iterable[str], most: int = 1) -> list[str]:
-    """Return the names that a word could mean, the nearest first; [] where none is near."""
+    """Return the names that a word could mean, the nearest first; [] if no name is near."""
     found = []
     for place, name in enumerate(names):
         slips = _slips(_bare(word), _bare(name))
@@ -34,7 +34,7 @@ def _bare(word: str) -> str:
 
 
 def _slips(word: str, name: str) -> int | None:
-    """Return how far two words are from each other; None: too far."""
+    """Return the distance of two words; None if it is too large."""
     longer, distance = max(len(word), len(name)), _distance(word, name)
     within = (longer >= _ONE_WITHIN) + (longer >= _TWO_WITHIN) if word[:1] == name[:1] else 0
     if distance <= max(longer >= _ONE, within):

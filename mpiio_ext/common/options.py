@@ -1,4 +1,4 @@
-"""Kinds of values that options of every command take: sizes, durations, bandwidths, by the rules of `common.units`."""
+"""Kinds of values that options of every command have: sizes, durations, bandwidths, by the rules of `common.units`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
 
 
 class Existing(click.Path):
-    """A file or folder that is there; the arguments are those of `click.Path`."""
+    """A file or folder that exists; the arguments are those of `click.Path`."""
 
     def __init__(self, **named: Any) -> None:
         super().__init__(exists=True, **named)

@@ -49,7 +49,7 @@ def under_heads(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text, as `click.echo` does; that nobody reads standard error is no error of a command."""
+    """Print a text, as `click.echo` does; a closed standard error is no error of a command."""
     try:
         click.echo(printable(text), file, nl=nl, err=err)
     except OSError:
@@ -72,7 +72,7 @@ def page(blocks: Iterable[str]) -> None:
 
 
 def make_console(**named: Any) -> Console:
-    """Return a console of rich, which reads no markup in texts; the arguments are those of its class."""
+    """Return a console of rich that interprets no markup in texts; the arguments are those of its class."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 

@@ -39,7 +39,7 @@ class Advance(Protocol):
 
 
 class _Place:
-    """How far it is, and how long it will take; `show` gets the text, and the time that is left, None: unknown."""
+    """Progress of a task; `show` gets the text and the remaining seconds, None if unknown."""
 
     def __init__(
         self, total: float, between: str, step: str, show: Callable[[_Place, str, float | None], None]
@@ -64,7 +64,7 @@ class _Place:
         self._show(self, text, left_s)
 
     def share(self, left_s: float | None) -> float:
-        """Return the part that is done: of the time, as far as it is known."""
+        """Return the part of the work that is done, as a share of the time; 0 if the remaining time is unknown."""
         passed_s = time.monotonic() - self._begin_s
         return 0.0 if left_s is None or passed_s <= 0 else passed_s / (passed_s + left_s)
 

@@ -1,6 +1,6 @@
 """The folder into which ``mpiio-ext run --report`` and ``--darshan`` record, and how it differs from others.
 
-Beside what processes record it has when the program was started, and when it had ended, as the command knows it.
+Beside the recordings of processes the folder has the begin and the end of the program, as the command knows them.
 
 Guarantee. Importing this module imports nothing but the standard library: every rank does.
 """
@@ -115,7 +115,7 @@ def _launch(folder: Path) -> tuple[int | None, int | None, bool]:
 
 
 def note_launch(folder: Path, started_ns: int, ended_ns: int | None = None, *, selects: bool | None = None) -> None:
-    """Write down when a program was started, and when it had ended; on a full disk nothing.
+    """Write the times at which a program was started and had ended; write nothing on a full disk.
 
     `selects`: the user selected files; None: as was written down before.
     """
@@ -125,7 +125,7 @@ def note_launch(folder: Path, started_ns: int, ended_ns: int | None = None, *, s
 
 
 def launch_of(folder: Path) -> tuple[int | None, int | None]:
-    """Return when a program was started and had ended (ns since 1970); None if that is not known."""
+    """Return the times at which a program was started and had ended (ns since 1970); None if unknown."""
     return _launch(folder)[:2]
 
 
@@ -135,7 +135,7 @@ def was_loaded(folder: Path) -> bool:
 
 
 def scheduler_job(folder: Path) -> str:
-    """Return the batch system's ID of the job that has recorded into a folder; "": none, or not known."""
+    """Return the batch system's ID of the job that has recorded into a folder; "" if there is no known one."""
     try:
         return (folder / LOADED).read_text(encoding="ascii", errors="replace")
     except OSError:

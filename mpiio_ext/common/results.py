@@ -248,7 +248,7 @@ class Measured:
 
     @property
     def taken_over(self) -> bool | None:
-        """Whether the extension carried out any data access; None when that is not known."""
+        """Whether the extension carried out any data access; None if unknown."""
         known = [count for count in (self.collectives, self.independents) if count is not None]
         return any(known) if known else None
 
@@ -359,10 +359,9 @@ def measure(rows: Iterable[Row]) -> list[Measured]:
 def summary(row: Measured) -> dict[str, Any]:
     """Return the columns of a measurement, a line of ``summary``.
 
-    Names are those of `Row`, with ``median``, ``min`` and ``max`` over the repetitions; counts and
-    ``ratio_to_best_native`` are medians, names and the histogram are those of the last repetition.
-    ``begin_unix_s`` is that of the first repetition and ``end_unix_s`` of the last one: other rows were measured
-    between them.
+    The names are the names of `Row`, with ``median``, ``min`` and ``max`` over the repetitions. Counts and
+    ``ratio_to_best_native`` are medians. Names and the histogram come from the last repetition. ``begin_unix_s`` is
+    that of the first repetition and ``end_unix_s`` of the last one: other rows were measured between them.
     """
     last, seconds = row.last, {phase: row.seconds.get(phase) for phase in (*OUTER_PHASES, *OWN_PHASES)}
 
@@ -426,7 +425,7 @@ _UNITS = {"_unix_s": "s since 1970-01-01 UTC", "_mb_per_s": "10^6 B/s", "_s": "s
 
 
 def _field(name: str) -> pa.Field[Any]:
-    """Return the Arrow field of a column; that of a median or an end is the column's of which it is one."""
+    """Return the Arrow field of a column; a median or an end has the field of the column that it is computed from."""
     import pyarrow as pa
 
     annotation = _ANNOTATIONS[re.sub("_(?:median|min|max)(?=_|$)", "", name)]

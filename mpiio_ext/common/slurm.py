@@ -54,7 +54,7 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
 class SlurmError(MpiioExtError, ValueError):
-    """A text is no list of jobs, or a line of it cannot be understood; the message names the reason."""
+    """A text is no list of jobs, or has a line of unknown form; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)

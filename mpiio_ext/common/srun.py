@@ -3,10 +3,10 @@
 Problem. The last ``--export`` of a command line is in force, and SLURM_EXPORT_ENV where there is none. A second option
 for the library's variables is lost in front of the user's, and behind it takes the user's variables away.
 
-Algorithm. The user's value, wherever it is, is taken out, and one option in its place has it with the variables beside
-it. ALL passes on the whole environment. NONE and NIL stand for an empty list, beside which srun takes no variable: the
-list of ours alone gives the tasks the same environment, and ours. Options end at the first word that is neither an
-option nor the value of one: an option of the program is left to the program.
+Algorithm. The user's value is removed from wherever it is, and one new option has the user's value and the variables.
+ALL passes on the whole environment. NONE and NIL stand for an empty list, beside which srun takes no variable: the list
+of ours alone gives the tasks the same environment, and ours. Options end at the first word that is neither an option
+nor the value of one: an option of the program is left to the program.
 
 Source: srun(1) of Slurm 22.05 to 25.05, and srun 22.05.8 and 24.11.5, which take the last option, a value in quotes
 and abbreviations of the option (``--exp``), and stop at an item NONE.

@@ -3,11 +3,11 @@
 Problem. "1GB" means 10^9 bytes to some and 2^30 to others, "5m" is five minutes or five mebibytes. A threshold that is
 off by 7 % changes a list of jobs silently, a buffer that is off by 5 % no longer fits the stripes.
 
-Rules. One meaning, in every option, query, hint and file. ``kB MB GB TB PB EB`` (also ``KB``) are powers of 1000;
-``KiB MiB … EiB``, and the letters ``k m g t p e`` alone, are powers of 1024, as in most tools of parallel I/O; ``B`` or
+Rules. One meaning, in every option, query, hint and file. ``kB MB GB TB PB EB`` (also ``KB``) are powers of 1000; ``KiB
+MiB … EiB``, and the letters ``k m g t p e`` alone, are powers of 1024, as in most tools of parallel I/O; ``B`` or
 nothing is bytes. Bandwidths have ``/s`` behind that. Durations have ``ns us ms s min h d``; ``m`` alone is a minute
-there, and units may follow each other (``1h30m``). Letters may have either case, since bits are never meant. Where it
-is not known which kind of number is wanted, a letter alone is refused, but for ``s``, ``h`` and ``d``.
+there, and units may follow each other (``1h30m``). Letters may have either case, since bits are never meant. If the
+kind of number is not known, the parser refuses a single letter, except ``s``, ``h`` and ``d``.
 
 Guarantees. A value that is a whole number of base units is an ``int``, exactly; any other is a ``float``.
 """
@@ -90,7 +90,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     ----------
     text : a number and its unit.
     wanted : {"B", "s", "B/s", ""}, optional
-        The base unit, where it is known: it decides what a letter alone means.
+        The base unit, if it is known: it decides the meaning of a single letter.
 
     Raises
     ------

@@ -8,8 +8,8 @@ A chart becomes a figure by `drawn`: its finding as the title, also as wide as a
 page of more than `MOST_BYTES` the largest forms for phones are left out, but that of the picture: there a drawing
 scrolls.
 
-Guarantees. The file holds its style and its drawings, has no script, and fetches nothing. All text is escaped; drawings
-come from :mod:`mpiio_ext.common.plots`.
+Guarantees. The file contains its style and its drawings, has no script, and loads nothing. All text is escaped;
+drawings come from :mod:`mpiio_ext.common.plots`.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class Chart:
     panels : rows of functions that draw on a `Panel`; None leaves a place free.
     width, height : inches.
     margins : (left, right, above, below), optional
-        Points around the panels, and `gaps` (across, upright) between them; None: what the words need, which takes
-        twice the time.
+        Points around the panels, and `gaps` (across, upright) between them; None: computed from the words, which
+        doubles the time.
     widths, heights : parts of the columns and rows; none: all are alike.
     legend : {"", "above", "below", "right", "own"}
         Where all series are named, in `columns`; "own": each panel has a legend of its own.

@@ -2,7 +2,7 @@
 
 Algorithm. A row for each point, bar, box or rectangle, in the order in which they are drawn. What the axes call a place
 is recognized by its name; seconds since 1970 are printed as times (UTC). Columns that are empty everywhere are left
-out. Where what is drawn is only a form of the numbers, the chart has a table of its own.
+out. If the drawing shows only a form of the numbers, the chart has a table of its own.
 
 Guarantees. Numbers are whole, or have six digits, more than is seen of what was drawn. Texts and reference lines, which
 are no measurement, are not in it.

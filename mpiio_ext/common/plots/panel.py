@@ -1,7 +1,7 @@
 """A panel of a chart: axes of Matplotlib, and functions that draw on them in the colours of the theme.
 
-Problem. Who draws says what a colour means, not which one it is; beside a figure stand its numbers, for drawing or
-checking them; and on a phone there is less room.
+Problem. The caller gives the meaning of a colour, not the colour itself. The numbers stand beside a figure, for drawing
+or checking. A phone has less room for the figure.
 
 Algorithm. Each function calls Matplotlib at once, and notes the numbers that it draws; the names that axes give to
 places are filled in when the numbers are listed (`Panel.rows`). A function that draws a panel ends with `Panel.frame`,

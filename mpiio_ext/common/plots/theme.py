@@ -10,7 +10,7 @@ A PNG has one of the two, drawn in its colours.
 Guarantees. Each colour of the light theme occurs in it once, so that the replacement is unambiguous. Every two colours
 that stand in one chart differ by 12 and more (CIEDE2000) for people with all cones and for those who lack one kind.
 Each has a contrast of 3 and more to its ground. The first two are those of M. Okabe and K. Ito, "Color Universal
-Design" (2008). What a colour says, a word, a line style, a mark or a hatch says too.
+Design" (2008). A word, a line style, a mark or a hatch always repeats the meaning of a colour.
 """
 
 from __future__ import annotations
