@@ -70,7 +70,7 @@ def run(command: Sequence[str], *, output: str | Path = "tuned.hints", **options
     Returns
     -------
     Tuned
-        Every run and the verdict: a dict of what ``--json`` prints, which shows itself in notebooks.
+        All runs and the verdict: a dict with the content of ``--json``, which notebooks display.
 
     Raises
     ------

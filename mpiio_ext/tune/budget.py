@@ -2,11 +2,10 @@
 
 Problem.   A decision takes pairs of runs, and what a run costs is known late: a refusal then has wasted the time.
 Algorithm. A decision takes one start of the ranks, `FIRST_RUNS` run of the work as it is, candidates, and twice as
-           many pairs of runs as the confidence needs at least, some seconds more each, since runs vary. Where the whole
-           does not fit, it is made smaller in this order: fewer candidates; the work without its pauses; a part of the
-           work; a lower confidence, where that is allowed. `LEAST_CONFIDENCE` takes three pairs: nothing is decided by
-           fewer.
-Guarantee. A plan never takes more than the budget, by the costs that it is given. Where there is none, the refusal
+           many pairs of runs as the confidence needs at least, some seconds more each, since runs vary. If the whole
+           plan does not fit, these parts are cut in this order: some candidates; the pauses of the work; a part of the
+           work; the confidence, if a lower one is allowed. `LEAST_CONFIDENCE` needs three pairs; no decision has fewer.
+Guarantee. A plan never needs more than the budget, by the costs that it is given. Where there is none, the refusal
            names the least budget for which there is one.
 """
 
@@ -71,7 +70,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Nothing fits; `needed_s` is the least budget that allows a decision."""
+    """No plan fits; `needed_s` is the least budget that allows a decision."""
 
     needed_s: float
 
@@ -86,7 +85,7 @@ def _confidences(asked: float, may_fall: bool) -> list[float]:
 
 
 def confidence_for(left_s: float, run_s: float, asked: float, *, may_fall: bool) -> float | None:
-    """Return the highest confidence, up to the requested one, whose pairs fit beside candidates; None: none does.
+    """Return the highest confidence, up to the requested one, whose pairs fit beside the candidates; None if none fits.
 
     Parameters
     ----------

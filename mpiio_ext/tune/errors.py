@@ -22,7 +22,7 @@ class TuneError(MpiioExtError):
 
 
 class ProgramError(TuneError):
-    """The program fails as it is, without any change of its hints; carries its exit status."""
+    """The program fails without any change of its hints; the error has the program's exit status."""
 
     def __init__(self, message: str, exit_status: int) -> None:
         super().__init__(message)

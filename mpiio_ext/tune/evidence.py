@@ -10,8 +10,8 @@ ranking methods", Biometrics Bulletin 1, 1945), and its exact form holds for six
 holds the ratios that the test does not reject; the estimate is the median of the pairwise means (J. L. Hodges,
 E. L. Lehmann, "Estimates of location based on rank tests", Annals of Mathematical Statistics 34, 1963).
 
-Guarantee: for two equal settings the lower end lies above 1 in at most (1 - confidence) / 2 of all cases, provided that
-the pairs are new ones, that is, not those by which the setting was chosen.
+Guarantee: for two equal settings the lower end lies above 1 in at most (1 - confidence) / 2 of all cases. The condition
+is that the pairs are new: the pairs that chose the setting do not count.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def least_pairs(confidence: float) -> int:
 
 @functools.cache
 def _rejected_rank_sum(pairs: int, confidence: float) -> int:
-    """Return the largest sum of the ranks of one sign at which the two-sided exact test rejects; -1: there is none."""
+    """Return the largest sum of the ranks of one sign at which the two-sided exact test rejects; -1 if none exists."""
     wilcoxon = need("scipy.stats").wilcoxon
     found = -1
     for wanted in range(pairs * (pairs + 1) // 2):

@@ -1,9 +1,9 @@
 """The user's own hints as a hints file, and the commented file that tuning writes.
 
-A run with a setting takes its hints from one file: the user's hints file word for word, then what the user's variable
-MPIOX_HINTS had in force, then the setting in a section of its own; what comes later wins. Lines of the user that the
-setting replaces for all files are commented out, which is also how a hint is put back to "not set". The file that is
-written at the end holds the same hints, so that what is used later is what was measured.
+A run with a setting reads its hints from one file, in which a later line overrides an earlier one: first the user's
+hints file word for word, then the hints of the user's variable MPIOX_HINTS that were in force, then the setting in a
+section of its own. Lines of the user that the setting replaces for all files are commented out, which is also how a
+hint is put back to "not set". The final file has the same hints, so that a later run uses the hints that were measured.
 """
 
 from __future__ import annotations

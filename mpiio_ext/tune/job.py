@@ -1,8 +1,8 @@
 """A program to tune: the shared state of the phases, and the results of all of them.
 
-`Job` has the options, and what the first run shows. `tune` runs all phases (`mpiio_ext.tune.tuner`), with SIGTERM taken
-for Ctrl-C; `finish` prints the result and writes the files, and none of them keeps the others from being tried: the
-runs have cost what is hard to get again.
+`Job` has the options, and what the first run shows. `tune` runs all phases (`mpiio_ext.tune.tuner`), and treats SIGTERM
+like Ctrl-C. `finish` prints the result and writes the files. If one file fails, `finish` still writes the others,
+because the runs were expensive.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Job:
 
     `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one. `about` are lines for
     the head of the hints file. `usage` are the kinds of access, where they are known without the baseline's statistics.
-    `served` says that the command carries out a path, which its ranks can do again and again.
+    `served` means that the command carries out a path, which its ranks can repeat.
     """
 
     command: tuple[str, ...]
@@ -134,7 +134,7 @@ def metric_of(kind: str, pattern: str | None, lower: bool) -> Metric:
 
 
 def ranks_in(command: tuple[str, ...]) -> int:
-    """Return the number of ranks in a launcher's options; 4 if there is none."""
+    """Return the number of ranks in a launcher's options; 4 if the options have none."""
     for index, word in enumerate(command):
         match = re.fullmatch(r"(?:-n|-np|-c|--n|--np|--ntasks)(?:=(\d+))?", word)
         text = (match[1] or "".join(command[index + 1 : index + 2])) if match else ""

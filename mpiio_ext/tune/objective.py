@@ -68,8 +68,8 @@ def access_s(outcome: Outcome) -> float:
     """Return the seconds that an average rank spent in data access, over all files, as the library counted them.
 
     Accesses of one rank alone are also counted where a collective consists of them; that part of their time is inside
-    the collectives' time and must not count twice. It is taken to be the share of such accesses. What was written
-    through delegates counts until it is in the file.
+    the collectives' time and must not count twice. It is taken to be the share of such accesses. Bytes that were
+    written through delegates count until they are in the file.
     """
     seconds = 0.0
     for use in outcome.files:

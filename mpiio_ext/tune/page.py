@@ -40,7 +40,7 @@ def _title(result: Result) -> str:
 
 
 def chart(result: Result) -> Chart | None:
-    """Return every run as a point; None if the program as it is has no cost."""
+    """Return every run as a point; None if the program without changes has no cost."""
     known = [(record, record.cost) for record in result.records if record.cost]
     base = [cost for record, cost in known if record.setting == BASELINE]
     if not base:

@@ -1,4 +1,4 @@
-"""The optimiser behind ask and tell.
+"""The optimiser: `ask` proposes a setting, `tell` reports its cost.
 
 Optuna's tree-structured Parzen estimator (J. Bergstra et al., "Algorithms for hyper-parameter optimization", NIPS
 2011), grouped and multivariate: it takes ordered, categorical and conditional parameters, does not mind noise, can

@@ -9,7 +9,7 @@ Algorithm. ``mpiio-ext pioneer replay --orders`` stays: rank 0 reads an order a 
            pages of a file that is closed, so that no run finds what another has left. The time of a start is not
            counted as a run's.
 Guarantee. A run that exceeds its limit, or a job that ends, is ended with all its processes, and the next run starts
-           another. Where the launcher hands no input on, every run has a start of its own.
+           another. If the launcher passes no input on, every run has a start of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_JOBS = 3
 
 
 def delegates_of(setting: Setting) -> Setting:
-    """Return the hints that a job takes at its start: those of its delegates, if it is to have any."""
+    """Return the hints that a job needs at its start: the hints of its delegates, if the job has delegates."""
     hints = setting.as_dict()
     if hints.get("mpiox_delegates", "0") in ("0", "0%", "per_node=0"):
         return BASELINE
@@ -52,7 +52,7 @@ class _Job:
     text: bytes = b""
 
     def order(self, words: dict[str, object]) -> bool:
-        """Send an order; return whether the job has taken it."""
+        """Send an order; return whether the job has read it."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(words).encode() + b"\n")
@@ -62,7 +62,7 @@ class _Job:
         return True
 
     def answer(self, limit_s: float, end_mark: str) -> tuple[bytes, int | None]:
-        """Return the output of rank 0 until the end mark, and its status; None: out of time, or the job has ended."""
+        """Return the output of rank 0 until the end mark, and its status; None if the time or the job has ended."""
         assert self.process.stdout is not None
         until_s, mark = time.monotonic() + limit_s, b"\n" + end_mark.encode()
         while True:
@@ -96,7 +96,7 @@ class ServedRunner:
         self._works, self._started_s, self._count = True, 0.0, 0
 
     def start_s(self, setting: Setting) -> float:
-        """Return the seconds that the next run of a setting takes to start: those of the last start."""
+        """Return the seconds that the start of the next run will take: those of the last start, 0 without a start."""
         return 0.0 if not self._works or delegates_of(setting) in self._jobs else self._started_s
 
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
@@ -144,7 +144,7 @@ class ServedRunner:
         return self._jobs[delegates]
 
     def _served(self, setting: Setting, number: int, limit_s: float, keep: bool) -> Outcome | None:
-        """Run once; None: this launcher hands no input on."""
+        """Run once; return None if this launcher passes no input on."""
         stem, delegates = self._alone.log / f"{number:04d}", delegates_of(setting)
         variables, without = self._alone.settle(setting, stem)
         began_s, is_first = time.monotonic(), not self._jobs

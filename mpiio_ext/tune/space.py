@@ -3,8 +3,8 @@
 The first choice is the way of the data: the extension's own choice (`auto`), no exchange (`direct`), one of the
 file-domain methods with the exchange forced, I/O delegates (`delegates`), or the MPI library (`native`). Only hints
 that mean something on that way are chosen below it. For a program without collective accesses there are no aggregators
-to choose, for one without independent accesses neither data sieving nor delegates. What changes more than speed needs
-to be allowed: striping stays with the file, direct I/O takes it past the page cache, subfiles are no plain file.
+to choose, for one without independent accesses neither data sieving nor delegates. A hint that changes more than speed
+needs permission: striping stays with the file, direct I/O bypasses the page cache, and subfiles are no plain file.
 
 Values are ordered lists, so that the optimiser knows near from far: sizes are powers of two, aggregators 1 to the
 number of ranks (powers of two where there are many). A hint that is set has its value as one of the choices, and its
@@ -146,7 +146,7 @@ class Space:
         return tuple(item for item in self.parameters if way in item.ways)
 
     def setting(self, way: str, chosen: Mapping[str, str]) -> Setting:
-        """Return the setting of a way with {hint: value}; hints that mean nothing there stay as they are."""
+        """Return the setting of a way with {hint: value}; hints without effect on that way are unchanged."""
         hints = dict(chosen)
         if way == "native":
             hints["mpiox_enable"] = "false"

@@ -1,8 +1,8 @@
-"""Where the results of tuning go: refused before the first run, not after the last one.
+"""The places of the results of tuning: a bad place is refused before the first run, not after the last one.
 
-Tuning takes minutes or hours; a name that cannot be written must not cost them. Each place is tried as it will be used
-at the end, by making a file beside it: permissions alone do not show that a file system is read-only, or that a name
-that is too long. No folder is made but the log's own.
+Tuning takes minutes or hours; a name that cannot be written must not cost them. Each place is tried by making a file
+beside it, because permissions alone do not show that a file system is read-only, or that a name is too long. No folder
+is made but the log's own.
 """
 
 from __future__ import annotations

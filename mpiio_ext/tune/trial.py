@@ -1,10 +1,10 @@
 """One run of the program under one setting.
 
-The program is started as `mpiio-ext run` starts it. What it prints, its hints and its statistics are files of the log
-folder while it runs; afterwards one file is left of them, and the statistics only where they are asked for. It runs in
-a session of its own, and every process of it that lives on this machine carries a marker in its environment. A run that
-exceeds its limit is asked to end; the launcher then ends its ranks on all nodes. What is left after a grace period is
-killed, even where a launcher has put ranks into groups of their own: `mpiio_ext.common.children`.
+The program is started as `mpiio-ext run` starts it. While the program runs, the log folder has files of its output,
+hints and statistics. Afterwards these files become one; the file of statistics stays only on request. The program runs
+in a session of its own, and each of its processes on this machine carries a marker in its environment. If a run exceeds
+its limit, the module signals the launcher, which then ends the ranks on all nodes. After a grace period the remaining
+processes are killed, even if a launcher has put ranks into groups of their own: `mpiio_ext.common.children`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Runner(Protocol):
         """Return the seconds that the next run of a setting takes before the runner times it."""
 
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
-        """Run once; `number` counts all runs; after `limit_s` seconds it is stopped; `keep` its statistics."""
+        """Run once and stop after `limit_s` seconds; `number` counts all runs; `keep` keeps the statistics."""
 
 
 def status_text(status: int) -> str:
@@ -176,7 +176,7 @@ def _statistics(path: Path) -> tuple[tuple[FileUse, ...], int]:
 
 
 def fold(stem: Path) -> int:
-    """Make one file of a run's output, errors and hints; return the bytes of the standard output, which comes first."""
+    """Join output, errors and hints of a run in a file; return the bytes of the standard output, which comes first."""
     log = stem.with_suffix(".log")
     stem.with_suffix(".out").replace(log)
     length = log.stat().st_size
@@ -225,7 +225,7 @@ class ProcessRunner:
         return 0.0
 
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
-        """Run once; `keep` decides whether the file of its statistics stays.
+        """Run once; `keep`: the file of statistics stays.
 
         Raises
         ------

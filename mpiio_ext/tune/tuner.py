@@ -12,9 +12,9 @@ in new pairs of random order, as many as the rest of the budget holds, and `mpii
 
 Guarantees. A setting is kept only if the confidence interval of its gain over the baseline lies above 1 and the gain is
 at least `LEAST_GAIN`. The pairs are new and the test is made once, so that the chance of keeping a setting that is no
-better is at most (1 - confidence) / 2, however many were tried. A setting under which the program failed or was
-stopped is never kept. No run begins that would probably end after the budget, and a run at the end of the budget is
-stopped.
+better is at most (1 - confidence) / 2, however many were tried. The tuner never chooses a setting under which the
+program failed or was stopped. No run begins that would probably end after the budget, and a run at the end of the
+budget is stopped.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _CUT = "the budget ended"
 
 
 class _Broken(Exception):  # noqa: N818  (never leaves this module)
-    """The program fails as it is after it had run well: a full disk, a folder that is gone, a cluster in trouble."""
+    """The program fails without changes after it had run well: a full disk, a deleted folder, a cluster in trouble."""
 
 
 @dataclass(slots=True)
@@ -180,7 +180,7 @@ class Tuner:
         return pair_s * max(self._least_pairs, good)
 
     def _measure(self, phase: str, setting: Setting, keep_s: float = 0.0) -> float | None:
-        """Run a setting once and return its cost; None: it failed, was stopped or cannot be judged."""
+        """Run a setting once and return its cost; None if the run failed, was stopped or cannot be judged."""
         limit_s, ours = self._remaining_s() - keep_s, True
         if self._known and limit_s > (factor_s := max(STOP_FACTOR * self._typical_s(setting), LEAST_LIMIT_S)):
             limit_s, ours = factor_s, False
@@ -318,7 +318,7 @@ class Tuner:
         return racers
 
     def _race(self, racers: list[Setting], free_s: float) -> Setting | None:
-        """Return the winner of repeated runs; None when no racer is left."""
+        """Return the winner of repeated runs; None if no racer is left."""
         alive, costs = list(racers), {setting: list[float]() for setting in racers}
         rounds = 0
         while len(alive) > 1 and rounds < RACE_ROUNDS:
