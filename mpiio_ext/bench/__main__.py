@@ -136,7 +136,7 @@ def _hints_of_the_job(hints: Mapping[str, str]) -> Iterator[None]:
 
 
 def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> MPI.Intracomm | None:
-    """Return the communicator of the ranks that measure; None on those that have served as delegates until now."""
+    """Return the communicator of the ranks that measure; None on ranks that have served as delegates."""
     from mpi4py import MPI
 
     if mode != "split" or delegates == "0":

@@ -1,4 +1,4 @@
-"""Where the numbers come from: machine, file system, libraries, revision, command line."""
+"""The environment of a measurement: machine, file system, libraries, revision, command line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Counters of the extension and the operating system: the bench's one place that reads `mpiio_ext.stats`.
 
-The MPI library's own path has no statistics, so that its file-system requests are taken from the system's counters of
-the process (/proc/self/io: system calls that read or write, those to sockets and pipes included). Both sources are
+The MPI library's own path has no statistics. So its file-system requests come from the counters that the system has for
+the process (/proc/self/io): system calls that read or write, including those on sockets and pipes. Both sources are
 named in the results.
 """
 

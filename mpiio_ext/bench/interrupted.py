@@ -1,13 +1,14 @@
 """A measurement that is ended from outside: every rank ends at once, and its files and results are put in order.
 
 Problem. One rank that tidies up while others wait for it in a collective keeps the job alive. No Python code runs in a
-collective, nor beside a library that holds Python's lock, and who goes to the end of Python waits in MPI_Finalize.
+collective call, or while a library has Python's lock; and a rank that reaches the end of Python waits in MPI_Finalize.
 
 Algorithm. SIGINT and SIGTERM have their default action: the system ends each rank in whatever call it is, and the
-launcher ends those that got no signal. Beside the rank that makes folders stands a small process in a session of its
-own, which reads a pipe whose other end that rank alone has. It receives the temporary folder and the place of results.
-A pipe that closes without a last word means that the rank is dead, however it died. Then the folder is removed, as is a
-folder of results that has none. One that has some gets its table and page (`results.rest`).
+launcher ends those that got no signal. A small process in a session of its own accompanies the rank that makes folders.
+The process reads a pipe, and that rank alone has the other end of the pipe. The process receives the names of the
+temporary folder and of the folder of results. A pipe that closes without a last word means that the rank is dead,
+however it died. Then the process removes the temporary folder, and a folder of results that contains no results. A
+folder that contains results gets its table and page (`results.rest`).
 
 Guarantees. No rank waits for another one. Nothing temporary stays on this host. Results have every row that had ended.
 Where SIGINT was ignored when the program began (in the background of a script) it stays so.
@@ -128,7 +129,7 @@ def _segments() -> set[str]:
 
 
 def _tidy(orders: dict[str, str], segments: set[str]) -> None:
-    """Put in order what a dead rank has left; `orders` is what it had requested."""
+    """Remove or complete what a dead rank has left behind. `orders` are the orders that the rank sent."""
     for segment in segments:
         with contextlib.suppress(OSError):
             os.unlink(segment)  # noqa: PTH108  (as above)

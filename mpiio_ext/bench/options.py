@@ -1,7 +1,6 @@
 """The options of the command, and the command line that makes them.
 
-What is given on the command line is stronger than ``--quick``, which is stronger than a suite, which is stronger than
-the defaults.
+An option on the command line overrides ``--quick``, which overrides a suite, which overrides the defaults.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 Problem.    Show what arbitration does to running programs, on any machine, in seconds, with curves of its own.
 Algorithm.  The patterns of both jobs are explored first, with as many delegates as there are I/O nodes: that gives the
-            curves. Then, for each policy, an arbiter is started; the first job begins, then the second one; the first
-            one is stopped while the second goes on. A phase begins when the job that starts it makes a file, before its
-            first write, and the arbiter's map has the job: a job may take seconds to start. The map is read meanwhile.
+            curves. Then the bench starts an arbiter for each policy. The first job begins, then the second one. The
+            bench stops the first job while the second one continues. A phase begins when the job that starts it makes a
+            file, before its first write, and the arbiter's map has the job: a job may take seconds to start. The map is
+            read meanwhile.
 Guarantees. All processes are ended, whatever fails. A job that wrote wrong bytes, or that did not follow the arbiter,
             is an error. Programs are started by the launcher of the running Python's MPI.
 """

@@ -166,7 +166,7 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
 
 
 def describe_environment(installations: Sequence[Installation], folder: Path, **configuration: Any) -> dict[str, Any]:
-    """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
+    """Return machine, software and settings of the measurement, JSON-compatible, with `configuration` unchanged."""
     return {
         **here(folder),
         "host": platform.node(),

@@ -1,8 +1,8 @@
-"""Who is compared: every MPI installation at hand, each with its own MPI-IO and with this library under it.
+"""The peers of a comparison: every installed MPI library, each with its own MPI-IO and with this library under it.
 
-A peer is a launcher, a program, and an environment. The program (``csrc/tools/bandwidth``) is the same source
-for all; it knows nothing of this library, which is put under it by LD_PRELOAD. Installations are the running Python's
-and, in a source checkout, those under ``build/*/venv``.
+A peer is a launcher, a program, and an environment. All peers run the same program (``csrc/tools/bandwidth``), which
+does not know this library. LD_PRELOAD loads this library under it. Installations are the running Python's and, in a
+source checkout, those under ``build/*/venv``.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def own_environment() -> dict[str, str]:
 
 
 def launcher_of(python: Path) -> str | None:
-    """Return the launcher of a Python's MPI: the one beside it, else one on PATH; None: there is no launcher."""
+    """Return the launcher of a Python's MPI: the one beside that Python, else one on PATH; None if neither exists."""
     beside = python.parent / "mpirun"
     return str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
 

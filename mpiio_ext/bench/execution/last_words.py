@@ -1,8 +1,8 @@
 """A rank that has failed while the others do not return: it prints why and ends, and the launcher ends the rest.
 
 Ranks agree on errors when a phase is over. Some libraries never get there: where the disk is full, HDF5's collective
-close waits on some ranks for others that have given up. Nothing inside such a process can speak, because the library
-holds Python's lock; so a helper process is started with the message when a rank fails, and dismissed when the ranks
+close waits on some ranks for others that have given up. No Python code of such a process can run, because the library
+has Python's lock. So a rank that fails starts a helper process with the message, and ends the helper after the ranks
 have agreed.
 """
 

@@ -169,7 +169,7 @@ class Player:
         )
 
     def _rooms(self, accesses: Sequence[Access]) -> Iterator[Bytes | None]:
-        """Yield for each access its part of the kept buffer, one behind the other; None if no buffer is kept."""
+        """Yield for each access its part of the common buffer, one after another; None without a common buffer."""
         if not self._keep:
             yield from itertools.repeat(None)
         sizes = [access.memory_bytes(self._content.variable(access)) for access in accesses]

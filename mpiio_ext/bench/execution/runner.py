@@ -6,9 +6,9 @@ the machine falls on all of them and no method always comes first. Ratios are fo
 
 One run. The phases follow each other on the same files, which are removed afterwards. Every phase is verified before
 the next: files with other means than the interface, memory after the clock has stopped. Between the phases every rank
-has closed its files, and there is a barrier: close, barrier, open is what MPI and close-to-open file systems need for
-one rank to see what another wrote. Reads come from the page cache unless the file system says otherwise. In the first
-repetition all methods of a kernel write the same bytes, and their files are compared.
+closes its files and waits at a barrier. MPI and close-to-open file systems need close, barrier and open before one rank
+reads the bytes that another one wrote. Reads come from the page cache unless the file system says otherwise. In the
+first repetition all methods of a kernel write the same bytes, and their files are compared.
 
 Bandwidth of a kernel's phase is data / the time from the first rank's begin to the last rank's end, opening and closing
 included. That is what the application sees. It does not depend on where an MPI library lets its ranks wait: OMPIO's
@@ -160,7 +160,10 @@ class Runner:
     # ---- one run ----
 
     def _cast(self, group: Any, case: Case) -> _Cast:
-        """Return content and player; patterns reuse their images, which take longer to make than to access."""
+        """Return content and player.
+
+        Patterns reuse their images, because making an image costs more time than the access.
+        """
         for known in self._casts:
             if known.case is case:
                 return known

@@ -2,11 +2,12 @@
 
 Problem.    Bandwidth until the data is in the file, of ranks that each stop on their own, with every byte compared.
 Algorithm.  Phases, each behind a barrier and timed from the first rank's begin to the last rank's end: open, data,
-            close. Each request is one independent call, made when the one before has returned. A rank looks at the
-            clock after each and makes no other one when the stonewall has passed; bytes of those that were made count.
-            The time that counts is data and close: delegates have the last bytes in the file when it is closed.
-            Comparing comes after that: what was written is read by plain reads by the next rank; of what was read the
-            last requests lie in memory still, and those before them are read once more, by the same way.
+            close. Each request is one independent call, made when the one before has returned. A rank reads the clock
+            after each request, and makes no further request after the stonewall. The bytes of all requests made so far
+            count. The time that counts is data and close: delegates have the last bytes in the file when it is closed.
+            The comparison comes afterwards. The next rank reads the written bytes by plain reads. Of the bytes that a
+            rank has read, those of the last requests are still in memory; the rank reads the earlier ones again in the
+            same way.
 Guarantees. Wrong data is an error of all ranks, which names the file and the byte. Behind what a rank has written there
             is nothing, where nobody wrote.
 Source.     IOR's stonewall (-D), FORGE's `stone_wall`; Section 2 of the arbitration paper.

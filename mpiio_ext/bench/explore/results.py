@@ -131,7 +131,7 @@ def _summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _part(group: Sequence[Run]) -> float | None:
-    """Return which part of the bytes went through pages of delegates; None without delegates."""
+    """Return the share of the bytes that went through pages of delegates; None without delegates."""
     if group[0].io_nodes == 0:
         return None
     return sum(r.measured.delegated_bytes for r in group) / max(sum(r.measured.data_bytes for r in group), 1)

@@ -108,7 +108,7 @@ class OpenFile(ABC):
             raise first
 
     def wait(self, *, collective: bool) -> None:
-        """Complete the accesses that were begun; an interface that begins none does nothing."""
+        """Complete the accesses that were begun; do nothing in an interface without nonblocking accesses."""
         del collective
 
     def statistics(self) -> dict[str, Any] | None:

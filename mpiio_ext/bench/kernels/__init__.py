@@ -1,6 +1,7 @@
 """The accesses: patterns, and kernels, which are the I/O of applications; one module each.
 
-A new one is one module and one line here. `program` says what a module describes, `pattern` what a pattern has besides.
+A new one is one module and one line here. `program` defines the description of a module; `pattern` adds the parts that
+only patterns have.
 """
 
 from __future__ import annotations

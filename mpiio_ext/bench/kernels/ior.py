@@ -1,9 +1,10 @@
 """IOR: every rank writes and reads blocks of a shared file, or of a file of its own.
 
 Source: github.com/hpc/ior (``src/ior.c``, ``src/aiori-HDF5.c``, user guide); parameters are named after its options.
-The file is a sequence of `segment_count` segments; a segment holds one block of every rank in turn, in a file per
-process only its own; a block is moved in transfers. So transfer t of segment s of rank r lies at ((s·ranks +
-r)·block_size + t·transfer_size) in a shared file. Through HDF5 each segment is a dataset of 64-bit integers.
+The file is a sequence of `segment_count` segments. In a shared file a segment consists of one block of every rank in
+turn, in a file per process of that process's block alone. A rank transfers a block in several accesses. So transfer t
+of segment s of rank r lies at ((s·ranks + r)·block_size + t·transfer_size) in a shared file. Through HDF5 each segment
+is a dataset of 64-bit integers.
 
 Configurations: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Table 3).
 It does not give the transfer size, so that is IOR's default. Lockwood et al., "TOKIO on ClusterStor" (Table

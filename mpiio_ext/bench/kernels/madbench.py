@@ -1,8 +1,8 @@
 """MADBench2: out-of-core matrices of a cosmology code, written (S), read and written over (W), and read again (C).
 
 Source: J. Borrill, MADbench2.c (2006; J. Borrill, L. Oliker, J. Shalf, H. Shan, "Investigation of leading HPC I/O
-performance using a scientific-application derived benchmark", SC07), in the IO mode, which leaves the computation
-out; Bez et al. run it with 64 processes and MPI-IO on one shared file, 16.2 GiB written and as much read.
+performance using a scientific-application derived benchmark", SC07), in the IO mode, which leaves the computation out.
+Bez et al. run it with 64 processes and MPI-IO on one shared file; it writes 16.2 GiB and reads as much.
 
 no_bin matrices of no_pix × no_pix doubles are distributed over a square of processes in ScaLAPACK's block-cyclic way
 with blocks of sblocksize. What a process has of a matrix is one run of its part of the file, which begins at a multiple

@@ -1,10 +1,10 @@
 """Patterns: one array in one file, written and read once through one view.
 
 A `Pattern` is geometry only: it knows neither MPI, nor a file, nor time. Its `write_plan` and `read_plan` say what one
-rank does, as `Plan`: one file view and a sequence of collective calls. Independently of the plans, `mask` says by its
-own formula which bytes of the file are written at all. The verification uses only `mask` and the value of every byte.
-The unit tests compare `mask` with the union of all ranks' plans. Out of that come the files, phases and steps that make
-it a program like any kernel.
+rank does, as `Plan`: one file view and a sequence of collective calls. Independently of the plans, `mask` computes by a
+formula of its own the bytes of the file that are written at all. The verification uses only `mask` and the value of
+every byte. The unit tests compare `mask` with the union of all ranks' plans. Out of that come the files, phases and
+steps that make it a program like any kernel.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Pattern(Program):
         """Return the accesses with which `rank` writes."""
 
     def read_plan(self, rank: int) -> Plan:
-        """Return the accesses with which `rank` reads; by default those with which it writes."""
+        """Return the accesses with which `rank` reads; by default the accesses with which it writes."""
         return self.write_plan(rank)
 
     def mask(self, begin: int, end: int) -> Mask | None:

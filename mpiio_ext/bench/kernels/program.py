@@ -1,7 +1,7 @@
 """The accesses: files, phases, and in each phase the steps of one rank.
 
-A `Program` has its sizes fixed, for a fixed number of ranks. It describes and does nothing: the files and arrays
-(`files`), the phases that are timed (`phases`), and what a rank does in a phase (`steps`). The same description is
+A `Program` has its sizes fixed, for a fixed number of ranks. A program is only a description: the files and arrays
+(`files`), the phases that are timed (`phases`), and the steps of a rank in a phase (`steps`). The same description is
 played through every interface, verified and counted by `mpiio_ext.bench.execution`. A `Kernel` is the I/O of an
 application; a pattern (`mpiio_ext.bench.kernels.pattern`) is a program of one array.
 

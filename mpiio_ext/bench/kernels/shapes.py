@@ -2,7 +2,7 @@
 
 A pattern describes file views and memory with these. `pieces` enumerates a layout by its formula, without MPI;
 `datatype` builds the same layout with the MPI constructor that the original code uses. The unit tests compare the two.
-Everything here counts in elements (`Element`), because that is what the constructors do and what keeps counts below
+All functions here count in elements (`Element`), because MPI's constructors do so, and because counts then stay below
 2^31 for large files.
 """
 

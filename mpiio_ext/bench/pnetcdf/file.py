@@ -6,8 +6,8 @@ their prefix, so that PnetCDF's documentation is its documentation. What differs
 - A variable is a `Variable`, not a number, so that errors can name it and sizes can be checked.
 - The memory of nonblocking requests is kept alive until they are waited for.
 
-Every method says whether it is *collective* (all ranks of the file's communicator call it, with equal arguments unless
-said otherwise), *independent* (any rank, between `begin_indep_data` and `end_indep_data`) or *local* (any time, no
+Every method is marked as *collective* (all ranks of the file's communicator call it, with equal arguments unless stated
+otherwise), *independent* (any rank, between `begin_indep_data` and `end_indep_data`) or *local* (any time, no
 communication). A rank whose arguments are wrong raises `ArgumentError` before it takes part in the call.
 
 An access takes a variable, a place in it, and memory, all of which may differ between ranks:

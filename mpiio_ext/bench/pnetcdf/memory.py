@@ -138,9 +138,9 @@ def memory(
 ) -> Iterator[tuple[Any, int, Any]]:
     """Hand out the memory arguments of a call: address, number of items, and the C handle of their type.
 
-    The type of a box is made by the constructor of MPI 2, since PnetCDF takes types apart with MPI_Type_get_envelope:
-    MPI 4 forbids that call for types of large-count constructors, which mpi4py uses. PnetCDF keeps a duplicate of the
-    type as long as it needs one.
+    The type of a box is made by the constructor of MPI 2. PnetCDF decodes types by MPI_Type_get_envelope, and MPI 4
+    forbids that call for types of large-count constructors, which mpi4py uses. PnetCDF keeps a duplicate of the type as
+    long as it needs one.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """One suite at a time: rank 0 locks a file in the archive for as long as the suite runs.
 
 `flock` is used, which the operating system takes back when the process ends, however it ends: the file of a suite that
-crashed is no obstacle. Where the file system has no `flock` (Lustre mounted with ``noflock``), the file's being there
-is the lock (O_EXCL); after a crash the user has to remove it, and the message has the command. The file says who holds
-it.
+crashed is no obstacle. On a file system without `flock` (Lustre mounted with ``noflock``), the existence of the file is
+the lock (O_EXCL). After a crash the user has to remove the file by the command in the message. The file contains the
+name of its owner.
 """
 
 from __future__ import annotations
