@@ -1,9 +1,9 @@
 """mpiio_ext: an MPI-IO middleware extension put under unchanged programs.
 
 ``import mpiio_ext`` before ``mpi4py.MPI`` (or h5py, or netCDF4) loads libmpiio_ext.so so that MPI_File_* of this
-process goes through it. Importing neither initialises MPI nor needs an MPI launch. An import behind them warns that it
-is too late, and what needs the library under the program raises `LoadError`: `Hints.info`, `hints.in_force`, `hints.of`
-and the numbers of `mpiio_ext.stats`. `run_report`, `layout` and other tools work at any time.
+process goes through it. Importing neither initialises MPI nor needs an MPI launch. A later import warns that it is too
+late. Then `Hints.info`, `hints.in_force`, `hints.of` and the numbers of `mpiio_ext.stats` raise `LoadError`, because
+they need the library under the program. `run_report`, `layout` and other tools work at any time.
 
 Subpackages: `mpiio_ext.partitioning` (file domains), `mpiio_ext.delegates` (I/O delegates), `mpiio_ext.pioneer`
 (traces, synthesis), `mpiio_ext.analytics` (logs). None of them is imported here.
@@ -78,7 +78,7 @@ def _module() -> str:
 
 
 def _is_tool() -> bool:
-    """Return whether this process is `mpiio-ext`, which puts the extension under nothing but its own bench."""
+    """Return whether this process is a command of `mpiio-ext` except ``bench``, which runs with the extension."""
     is_command = _module() == "mpiio_ext" or Path(sys.argv[0] if sys.argv else "").name == "mpiio-ext"
     return is_command and sys.argv[1:2] != ["bench"]
 

@@ -1,11 +1,11 @@
 """Put libmpiio_ext.so where the dynamic linker finds its MPI_File_* functions before those of the MPI library.
 
 An extension module such as mpi4py.MPI, or the HDF5 library under h5py, is bound to MPI_File_* when it is loaded. The
-linker searches the global scope first: the program, what LD_PRELOAD names, and what was opened with RTLD_GLOBAL, in
-that order. So opening the library with RTLD_GLOBAL before any MPI library is in the process is enough to be found
-first, without LD_PRELOAD; afterwards it is too late, because the symbols are bound already. Loading does not
-initialise MPI and needs no MPI launch. The library for calls past MPI is opened before it: in front of PnetCDF, not of
-the C library, which is in the process already.
+linker searches the global scope first, in this order: the program, the libraries of LD_PRELOAD, and the libraries that
+were opened with RTLD_GLOBAL. So a process that opens the library with RTLD_GLOBAL, before any MPI library is loaded,
+needs no LD_PRELOAD. Afterwards it is too late, because the symbols are bound already. Loading does not initialise MPI
+and needs no MPI launch. The library for calls past MPI is opened before it: in front of PnetCDF, not of the C library,
+which is in the process already.
 
 A wheel holds the library once per MPI ABI, and one binding for all of them. The binding finds the library by its name
 among those in the process. So one is loaded in every process that imports the package. `mpiio_ext.abi` says which. An
@@ -170,7 +170,7 @@ def _is_global() -> bool:
 
 
 def _loaded_mpi() -> str | None:
-    """Return the name of an MPI library that is in the process already, or None."""
+    """Return the name of an MPI library that this process has loaded already; None if it has loaded none."""
     for name in _MPI_SONAMES:
         try:
             ctypes.CDLL(name, mode=_RTLD_NOLOAD | os.RTLD_LAZY)
@@ -191,7 +191,7 @@ def _too_late(mpi: str) -> str:
 
 
 def load(asked: bool = True) -> None:
-    """Load libmpiio_ext.so into the global scope; do nothing when it is there already.
+    """Load libmpiio_ext.so into the global scope, unless it is loaded already.
 
     Parameters
     ----------

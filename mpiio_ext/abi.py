@@ -17,7 +17,7 @@ For ``import mpiio_ext``: the variable, then mpi4py. mpi4py's wheels look for a 
 imported, and are asked; other builds need one, and their file is read.
 
 Guarantees. Nothing is executed but a dynamic linker in its listing mode, the program's own one last. An installation
-from source holds one library, for which nothing is chosen.
+from source has only one library, so this module chooses nothing.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _bursts(path: WorkloadPath) -> list[_Burst]:
 
 
 def checkpoints_of(path: WorkloadPath) -> Checkpoints | None:
-    """Return a program's checkpoints; None: it writes none, or delegates cannot write them behind the program."""
+    """Return a program's checkpoints; None if it writes none, or if delegates cannot write them behind the program."""
     bursts = _bursts(path)
     written = [burst for burst in bursts if burst.opens and burst.closes and burst.written >= _LEAST_BYTES]
     moved = sum(burst.written + burst.read for burst in bursts)

@@ -167,7 +167,7 @@ def _trace(command: tuple[str, ...], log: Path, limit_s: float, before: str | No
 
 @contextmanager
 def _scratch(wanted: str | None, main: str) -> Iterator[Path]:
-    """Make a folder beside the program's files, or in the one that is wanted; take it away in the end."""
+    """Make a folder beside the program's files, or in the given folder; remove it at the end."""
     parent = Path(wanted) if wanted is not None else Path(main).parent
     try:
         folder = Path(tempfile.mkdtemp(prefix="mpiio-ext-advise-", dir=parent))
