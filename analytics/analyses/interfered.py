@@ -1,7 +1,8 @@
 """Which files met others on their OSTs: the interference join as an analysis, for the command line.
 
-Problem. :func:`mpiio_ext.analytics.analyses.interference.interference` gives a row a file and OST, millions of them; a
-reader wants to know how often a file had its OSTs to itself, and which files had most company.
+Problem. :func:`mpiio_ext.analytics.analyses.interference.interference` returns a row for each file and OST, millions of
+rows. A reader wants to know how often a file had its OSTs to itself, and which files had the smallest share of their
+OSTs' traffic.
 
 Algorithm. The pairs are counted by the file's own share of its OST's traffic, in tenths, and those with the most
 traffic of others are named. Both are computed by the engine.

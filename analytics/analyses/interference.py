@@ -4,11 +4,11 @@ Problem. A slow file may have shared its OSTs with others. LMT has the bytes tha
 million (file, OST) pairs with intervals of hours would meet thousands of steps each.
 
 Algorithm. Cumulative sums over each OST's steps turn the traffic of an interval into a difference of two values. The
-end points of an interval fall on steps of the 5-s grid, so that two look-ups by equality (OST, step) are enough, which
-every engine does with a hash join; a join by BETWEEN is 50 times slower. What was moved before a step and up to its
-end, and how many steps are known by then, lie beside each other in one row, so that one look-up gives all four. Steps
-of which LMT has no row are put in first. The sums of a few days of traces are arrays, in this process for DuckDB and
-in each of Spark's workers, and the look-ups are places in them: no join at all.
+end points of an interval fall on steps of the 5-s grid. So two look-ups by equality (OST, step) are enough, and every
+engine does them by a hash join; a join by BETWEEN is 50 times slower. One row has the bytes moved before a step and up
+to its end, and the numbers of known steps at both times, so that one look-up returns all four values. Steps that have
+no row of LMT are added first. The sums of a few days of traces are arrays, in this process for DuckDB and in each of
+Spark's workers, and the look-ups are places in them: no join at all.
 
 Guarantees. A step that the interval only touches counts whole, since LMT knows nothing below 5 s. Lost steps (NULL, or
 no row) add nothing, and `coverage` is the fraction of the interval's steps that is known. Where none is, the traffic
@@ -51,8 +51,8 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
     Returns
     -------
     Tuples
-        ``job_id``, ``log_id``, ``file_id``, ``ost``, ``own`` (bytes; a file's bytes are taken as spread evenly over its
-        OSTs), ``traffic`` (bytes that LMT saw), ``share`` (own / traffic), ``coverage`` (fraction of the steps known).
+        ``job_id``, ``log_id``, ``file_id``, ``ost``, ``own`` (bytes; a file's bytes count as spread evenly over its
+        OSTs), ``traffic`` (bytes in LMT), ``share`` (own / traffic), ``coverage`` (fraction of the steps known).
 
     Raises
     ------

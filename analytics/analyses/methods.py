@@ -5,11 +5,11 @@ a method was faster. The extension's statistics of both methods, side by side, s
 
 Algorithm. Rows of the table ``runs`` (a measurement: bandwidth, time, statistics) are grouped by pattern, interface,
 operation and phase of a kernel. Every statistic of two methods is compared. A time of planning, exchange, storage or
-waiting (of a kernel also of opening and closing) is that of the rank with the longest one; so the times overlap among
-ranks and do not add up. Counts are rounds, requests and their size, and messages. The evidence is the phases whose
-times differ most in the direction of the total. Imbalance costs the time in which ranks wait for others. A statistic
-that one method lacks leads to no conclusion. Nothing is concluded if the repetitions of the two methods overlap: then
-there is no difference to explain, by the rule of ``mpiio-ext bench report --baseline``.
+waiting (of a kernel also of opening and closing) is the time of the slowest rank. So these times overlap among ranks
+and do not add up. Counts are rounds, requests and their size, and messages. The evidence is the phases whose times
+differ most in the direction of the total. Imbalance costs the time in which ranks wait for others. A statistic that one
+method lacks leads to no conclusion. Nothing is concluded if the repetitions of the two methods overlap: then there is
+no difference to explain, by the rule of ``mpiio-ext bench report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """

@@ -2,15 +2,15 @@
 
 Problem. Among the jobs that should have been fast, which were not, and what do they have in common?
 
-Algorithm. Jobs of more than 1,000 processes of which each moved at least 10 MB are looked for in the table of jobs; the
-files of these alone are read. :func:`mpiio_ext.analytics.factors.extract` keeps those below 1 GB/s on the critical path
-(or, if asked for, over the span of Equation 1, which takes pauses for I/O) and gives the five factors of the paper,
-weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may
-be the limit. A line of the figure is a job, a colour an application; axes go from the smallest to the largest value, on
-a logarithmic scale where that is a hundredfold. By application the table holds the job of the median bandwidth, because
-jobs of one application are alike, and a mean of several would be none of them. Beside it are the least and the greatest
-value of each factor among the application's jobs. Where they are far apart, its jobs are not alike after all, as those
-of Physics1 in Table II, of which there are two kinds.
+Algorithm. The table of jobs gives the jobs of more than 1,000 processes each of which moved at least 10 MB; only the
+files of these jobs are read. :func:`mpiio_ext.analytics.factors.extract` chooses the jobs below 1 GB/s on the critical
+path (or, on request, over the span of Equation 1, which counts pauses as I/O). It returns the five factors of the
+paper, weighted by exclusive time (Equation 2). The number of nodes comes from Slurm, since one node may be the limit. A
+line of the figure is a job, a colour an application. Axes go from the smallest to the largest value, on a logarithmic
+scale if the largest value is a hundred times the smallest. For each application the table has the job of the median
+bandwidth, because jobs of one application are alike, and a mean of several jobs is no job. The table also has the least
+and the greatest value of each factor among the application's jobs. If these two values are far apart, the jobs are not
+alike after all: Physics1 in Table II has two kinds of jobs.
 
 Source: IOMiner, Section III-F, Figures 11 and 12, Tables I and II.
 """

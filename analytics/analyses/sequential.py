@@ -2,10 +2,10 @@
 
 Problem. Requests that begin where the one before ended can be put together. How many jobs would gain by that?
 
-Algorithm. P_seq = N_seq / N_tot of each job (Equation 3). N_seq are the requests that "immediately access the end byte
-of the previous I/O operation", which Darshan counts as CONSEC; its SEQ counts requests anywhere behind it, and can be
-asked for instead. Darshan counts neither for STDIO, so that N_tot are the POSIX requests, by their histogram of sizes.
-A job without POSIX requests, or of a log without these counters, has no ratio, is left out, and is reported.
+Algorithm. P_seq = N_seq / N_tot of each job (Equation 3). N_seq counts the requests that "immediately access the end
+byte of the previous I/O operation", Darshan's CONSEC. On request the analysis uses Darshan's SEQ, which counts requests
+anywhere behind that byte. Darshan counts neither for STDIO, so that N_tot are the POSIX requests, by their histogram of
+sizes. A job without POSIX requests, or of a log without these counters, has no ratio, is left out, and is reported.
 
 Ratios are counted in steps of 0.1 % in one pass, for reads, writes and both; percentiles come from the counts. So they
 are the same on every engine, and off by 0.1 % at most. A ratio above 100 % (Darshan counts a first request at offset 0

@@ -8,8 +8,8 @@ else is N-M: files shared by some of the processes (R < 1), or several files for
 which no byte was read or written do not count, nor do the standard streams, which Darshan records of every program that
 prints. Jobs of one process are both patterns, and are left out.
 
-R = 1 is exact. By this rule a file for each process and one input that all of them read is N-M, against common usage:
-such jobs are counted apart, beside the figure.
+R = 1 is exact. By this rule a job with a file for each process and one input that all processes read is N-M, against
+common usage. Such jobs are counted separately, beside the figure.
 
 Source: IOMiner, Section III-D, Equation 5, Figure 9.
 """

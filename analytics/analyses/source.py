@@ -1,4 +1,4 @@
-"""Where an analysis takes its tables from: an IOMiner, or anything else that loads tables by name.
+"""The source of an analysis' tables: an IOMiner, or another object that loads tables by name.
 
 An analysis is written as Ibis expressions over tables, and runs on whatever engine the tables live in. `Tables` is such
 a source for Arrow tables in memory: for a few logs without a store, for one job, for tests.
@@ -63,7 +63,7 @@ class Tables:
 class Remembered:
     """A source that loads each table of another one once, for all parts of a report.
 
-    Loading a table looks into its files, which takes as long as a short query.
+    Loading a table inspects its files, which costs as much time as a short query.
     """
 
     def __init__(self, source: Source) -> None:
@@ -95,8 +95,8 @@ def expression(source: Source, table: str) -> ir.Table:
 def columns_of(rows: ir.Table, names: Sequence[str]) -> ir.Table:
     """Return a table with these columns alone.
 
-    A table of the store is a projection of some hundred columns. Ibis takes as long to make SQL of them as the engine
-    takes for the query, so that those of no use are left out before anything is built on them.
+    A table of the store is a projection of some hundred columns. Ibis needs as much time to make SQL of all columns as
+    the engine needs for the query, so that unused columns are removed first.
     """
     import ibis.expr.operations as ops
 
@@ -118,8 +118,8 @@ def has(source: Source, table: str) -> bool:
 def fetch(query: ir.Table) -> pa.Table:
     """Carry an Ibis expression of a table out and return its rows.
 
-    By the engine that its tables came from: Ibis' own way imports pandas, which takes longer than the queries of a
-    report.
+    The engine of the tables fetches them, because Ibis' own function imports pandas, which costs more time than the
+    queries of a report.
     """
     engine = _ENGINES.get(id(query.get_backend()))
     return query.to_pyarrow() if engine is None else engine.arrow(query)

@@ -1,7 +1,7 @@
-"""What ranks did when: requests of DXT, bytes by time of HEATMAP, and counters that are in no table; as values.
+"""The activity of ranks over time: requests of DXT, bytes by time of HEATMAP, and counters that are in no table.
 
-Problem. Counters are sums over ranks, and some are in no table. They do not show whether ranks are active at the same
-time, whether all that time has I/O, whether equal requests take equally long, or which ranks share a block.
+Problem. Counters are sums over ranks, and some are in no table. Counters do not show whether ranks are active at the
+same time, whether all of that time has I/O, whether equal requests need equal times, or which ranks share a block.
 
 Content. :class:`Activity` of a log has a :class:`Row` for each file and direction, :class:`Calls` of each file, and a
 time line of bands of ranks. :mod:`.activity_read` makes it. Time with I/O is a :class:`Union` of intervals.
@@ -34,7 +34,7 @@ Line = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What is known of a file: block of the file system (B), size (B) and number of its stripes; 0 where unknown."""
+    """Known properties of a file: block of the file system (B), size (B) and number of its stripes; 0 if unknown."""
 
     block: int = 0
     stripe_bytes: int = 0

@@ -2,8 +2,8 @@
 
 Problem. DXT of many ranks is millions of requests, too many for a step of Python each, or for the memory.
 
-Algorithm. Requests are looked at in batches of many records, by array arithmetic; sums by file, rank and direction are
-kept. Durations are counted by size, window of time and length, in quarter and half octaves.
+Algorithm. Batches of many records are processed by array arithmetic, which adds up sums by file, rank and direction.
+Durations are counted by size, window of time and length, in quarter and half octaves.
 
 Guarantees. Memory is bounded; blocks that ranks share are sampled where they are many. Losses of DXT are reported
 (:attr:`.activity.Activity.partial`), and show in the comparison with the counters of POSIX.

@@ -1,6 +1,6 @@
 """Advice: which hint, which strategy of ours, which command, and where it is described.
 
-Every hint that is named here exists (``mpiio-ext hints``); a test looks each of them up.
+Every hint that this module names exists (``mpiio-ext hints``): a test checks each of them.
 """
 
 from __future__ import annotations

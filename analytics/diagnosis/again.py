@@ -24,7 +24,8 @@ _MOVED = 0.9
 def moved_on(case: Case) -> Flags:
     """Return for each file whether each read is followed by a write of as much, and the file's end grows by a bit.
 
-    No more is written than is read, but for all of the file once. And MPI-IO itself is asked to read it, if it is.
+    The program writes at most as many bytes as it reads, plus the whole file once. If MPI-IO calls write the file,
+    MPI-IO calls also read it.
     """
     files, switches = case.files, np.array([float(calls.switches) for calls in case.calls])
     read, written, end = files["bytes_read"], files["bytes_written"], files["max_offset_written"] + 1

@@ -237,7 +237,7 @@ class Case:
         return np.maximum(ledger.at(self._numbers, asked), above)
 
     def inside_mpi(self, chosen: Flags | None) -> float:
-        """Return the time (s) of the rank with most of it in MPI-IO calls on chosen files (None: all); 0: not known."""
+        """Return the most time (s) of any rank in MPI-IO calls on chosen files (None: all); 0 if unknown."""
         known = self.busiest(self.files.direction, layer="MPI-IO", chosen=chosen)
         return max(known, float(self.in_mpi[chosen].max(initial=0.0)))
 
@@ -407,10 +407,10 @@ class Case:
     def shifted(self) -> Flags:
         """Return for each file whether its bytes are moved within it again and again: read, and written elsewhere.
 
-        A library does so where a header grows. It moves them from behind, so as not to overwrite what it has yet to
-        move: hardly any request of either direction lies behind the one before, which is not so at random places. Where
-        one request has all of the data, they stay where they are. Of large blocks each rank has few: then a rank begins
-        each move behind the one before.
+        A library does so where a header grows. The library moves the bytes from behind, so as not to overwrite bytes
+        that it has yet to move. So hardly any request of either direction lies behind the one before, unlike requests
+        at random places. Where one request has all of the data, they stay where they are. Of large blocks each rank has
+        few: then a rank begins each move behind the one before.
         """
         files, limits, moved, begun = self.files, self.limits, np.ones(len(self.files), bool), moved_on(self)
         for way, done, last in (("read", "read", "max_offset_read"), ("write", "written", "max_offset_written")):
@@ -456,7 +456,7 @@ class Case:
 
     @functools.cached_property
     def filled_by_one(self) -> Flags:
-        """Return for each file whether one rank writes all of it, beside what it writes as the others: fill values."""
+        """Return for each file whether one rank writes the whole file, as fill values, beside its share of the data."""
         files, ends = self.files, self.files["max_offset_written"] + 1
         least = files["fastest_rank_bytes"]  # 0: the others may append
         whole = np.abs(files["slowest_rank_bytes"] - least - ends) <= 0.02 * ends
@@ -477,7 +477,7 @@ class Case:
 
     @property
     def file_systems(self) -> list[str | None]:
-        """Return the kind of each file's file system; None where it is not known."""
+        """Return the kind of each file's file system; None if unknown."""
         names = self.files.table.schema.names
         return self.files.table["fs_type"].to_pylist() if "fs_type" in names else [None] * len(self.files)
 
@@ -508,7 +508,7 @@ class Case:
 
     @functools.cached_property
     def known_osts(self) -> int | None:
-        """Return how many OSTs there are, as far as that is known; None where it is not.
+        """Return the number of OSTs, if it is known; else None.
 
         From a store; else from the job's own files.
         """
@@ -695,7 +695,7 @@ class Case:
         return None if of_files is None else self.ledger.at(self._numbers, of_files)
 
     def of_slowest(self, chosen: Any) -> Any:
-        """Return those chosen files on which the rank that is far ahead in calls spends time; else all chosen files.
+        """Return the chosen files on which the rank that is far ahead in calls spends time; else all chosen files.
 
         A sentence with the time of that rank thus names no file of other ranks.
         """

@@ -1,10 +1,11 @@
-"""A cause of slow I/O is one record: its rule, its words, its advice, and what else is known of it.
+"""A cause of slow I/O is one record: its rule, its words, its advice and further facts.
 
 Problem. A cause has a rule that finds it, sentences, advice, a section of a page, and effects that it explains away.
 Wherever one of them is elsewhere, it is forgotten.
 
-Algorithm. Each rule has a :class:`Cause` behind it, in its own module; :data:`.causes.CAUSES` has all of them in order.
-The first sentence, gains, pages, the table of triggers and the rules that are tried are read from there.
+Algorithm. Each rule is followed by its :class:`Cause` in the same module; :data:`.causes.CAUSES` has all causes in
+order. The first sentence, gains, pages, the table of triggers and the list of rules all come from
+:data:`.causes.CAUSES`.
 
 Guarantees. Every field without a default has to be given. A finding is made with its record, so none is without one.
 """

@@ -1,4 +1,4 @@
-"""All causes, in the order in which their rules are tried, and which of those that are found are effects of others.
+"""All causes, in the order in which their rules are tried, and the causes that are effects of other ones.
 
 Each rule looks at a :class:`Case` and returns a finding or nothing. A share of critical time is either the exclusive
 time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Evidence

@@ -1,7 +1,7 @@
 """The rules about how libraries carry calls out: read-modify-write, tiny pieces, pointers and reads of the MPI library.
 
-Problem. The file system gets other requests than the program makes: the MPI library reads ranges to write pieces, or to
-read them, and keeps a shared pointer in a file of its own. And a call may cost more than its bytes.
+Problem. The file system gets other requests than the program makes. The MPI library reads ranges in order to write or
+read pieces, and stores a shared pointer in a file of its own. And a call may cost more than its bytes.
 
 Algorithm. Bytes, calls and times of MPI-IO are compared with those of POSIX. Read-modify-write writes the gaps as well:
 the requests within the MPI-IO calls write more bytes than the program. Without gaps its order shows it: a write follows
@@ -632,7 +632,7 @@ def sieving(case: Case) -> Flags:
 
 
 def _while_writing(files: Files) -> Flags:
-    """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
+    """Return for each file whether the times of its reads and of its writes overlap; true if unknown."""
     apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])
     return np.asarray(~apart)
 

@@ -1,6 +1,6 @@
 """The rules about calls that move no data: opens, stats, seeks and the like, in MPI-IO too, and syncs.
 
-Problem. What takes the time of a job may be none of its reads and writes.
+Problem. The time of a job may be spent on calls that neither read nor write.
 
 Algorithm. The times of these calls (:mod:`.ranks`) are held against those of a rank in data calls and against the run
 time. Confidence is high where a process makes many of them, and they take much of the run.
@@ -121,7 +121,7 @@ def _again_and_again(case: Case, chosen: Flags) -> bool:
 
 
 def _fewer_calls(case: Case, counted: Sequence[Counted], chosen: Flags, again: bool) -> Advice:
-    """Return what to do about the metadata calls that there are; `again`: many of them are of the same files."""
+    """Return advice on the metadata calls that were made; `again`: many of them are on the same files."""
     names = [one.name for one in counted]
     opens = "opens" in names or not names
     many = opens and np.count_nonzero(chosen) >= case.limits.many_opens
@@ -155,7 +155,8 @@ def _stormed(case: Case) -> bool:
 def _storm(case: Case, counted: Sequence[Counted], shared: int, again: bool, sure: bool) -> str:
     """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them.
 
-    `counted`: the calls; `shared`: so many files that all processes open; `again`: each of them many times.
+    `counted`: the calls; `shared`: the number of files that all processes open; `again`: each process opens a file many
+    times.
     """
     calls = f"metadata calls ({_listed([one.name for one in counted]) or 'open, stat, seek'})"
     if case.alone is not None:

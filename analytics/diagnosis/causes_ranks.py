@@ -628,7 +628,7 @@ def _lag(times: Numbers) -> float:
 
 
 def _of_slowest(case: Case, chosen: Flags, most: float, mean: float) -> str:
-    """Return which rank the others wait for, and how much more it has to do: `most` bytes, not `mean` ones; 0: none."""
+    """Return, in words, the rank that the others wait for; `most`: its bytes, `mean`: bytes of the average; or 0."""
     what = f"{case.files.direction}s{case.at(chosen)}"
     if most > 0 and mean > 0:
         return f"{what} by the slowest rank for longer than by an average rank, with {most / mean:.1f} times the bytes"
@@ -665,7 +665,7 @@ _SMALL, _MANY = np.array([0.0, 100.0, 1024.0, 10240.0]), 100
 
 
 def _pieces(counts: Numbers, moved: float) -> tuple[float, float, float]:
-    """Return how many small pieces there are beside large ones, and their bytes at least and at most; zeros if none.
+    """Return the number of small pieces beside large ones, and bounds of their bytes; zeros if there are none.
 
     The large ones have most of the bytes, and hardly any request lies between.
     """

@@ -2,9 +2,9 @@
 
 Problem. A call may cost more than its bytes, whatever makes it: the program, the C library, or the MPI library.
 
-Algorithm. Small requests are a cause where they jump about, or cost more than their bytes. Those that are consecutive
-are none (the operating system merges them; IOMiner, Section III-F), nor is the only request of each open. Tiny pieces
-are a cause where a rank makes many, and spends the time in them.
+Algorithm. Small requests are a cause if they are at random places, or cost more than their bytes. Consecutive requests
+are no cause (the operating system merges them; IOMiner, Section III-F), nor is the only request of each open. Tiny
+pieces are a cause if a rank makes many, and spends its time in them.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 Problem. Sums of counters do not show whether ranks work at the same time, or wait for each other, for a server, or for
 other jobs.
 
-Algorithm. :mod:`.activity` has the requests of each rank by time. Ranks take turns where many move data and hardly more
-than one is in a request at once, although some rank always is. Calls wait where MPI-IO takes far longer than the
-requests that it makes. A stripe is slow where requests within it take several times longer for a byte than in the
-others. Requests slow down where equal ones take several times longer in some windows of time, while the job does no
-more than before: then others load the storage, or it has a fault.
+Algorithm. :mod:`.activity` has the requests of each rank by time. Ranks take turns if many of them move data and hardly
+more than one is in a request at once, although some rank always is. Calls wait if MPI-IO needs far more time than the
+requests that it makes. A stripe is slow if requests within it need several times more time for a byte than requests in
+other stripes. Requests slow down if equal requests need several times more time in some windows of time, while the job
+does no more than before. Then other jobs load the storage, or the storage has a fault.
 
-Guarantees. Without DXT or HEATMAP none of these is said, but for the load by others, which needs the servers' counters,
-and for calls that wait, which need the times of MPI-IO.
+Guarantees. Without DXT or HEATMAP the module reports none of these causes, with two exceptions: the load by others,
+which needs the servers' counters, and calls that wait, which need the times of MPI-IO.
 """
 
 from __future__ import annotations

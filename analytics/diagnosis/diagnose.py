@@ -1,6 +1,6 @@
 """Diagnose a job: why its reads or writes took as long as they did, in plain language.
 
-Problem. A user has a slow job and its log. Numbers of factors do not show which of them matters, nor what to do.
+Problem. A user has a slow job and its log. The numbers of factors show neither the factor that matters nor a remedy.
 
 Algorithm. The sweep line finds the files that the job waited for. Rules inspect these files (:mod:`.causes`); each
 finding has the share of the critical time that it explains. DXT and HEATMAP of a log (:mod:`.activity`) confirm a
@@ -326,7 +326,7 @@ def _trivial(case: Case) -> str:
 
 
 def _findings(case: Case) -> tuple[list[Finding], list[str]]:
-    """Return the causes, and what was only seen: of a job whose bandwidth is not low, all that may cost nothing."""
+    """Return causes and observations; if the bandwidth is not low, a cause without a proven cost is an observation."""
     if case.trivial:
         return [], []
     found = found_in(case)

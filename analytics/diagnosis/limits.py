@@ -20,9 +20,9 @@ class Limits:
     trivial : float
         Share of the run time below which the critical time is not worth tuning: there are no findings then.
     fast : float
-        Bandwidth over the critical time (B/s) from which on it is not low. What a log says of requests, layouts and
-        ranks is then no cause of slow I/O, only something seen; what can be shown to cost time still is one. The
-        paper's bound of a low bandwidth.
+        Bandwidth over the critical time (B/s) from which on a bandwidth is not low. Then findings of a log on requests,
+        layouts and ranks are observations, not causes of slow I/O; a finding with a proven cost in time is still a
+        cause. The paper's bound of a low bandwidth.
     small_bytes : int
         Largest small request (B); a bound of Darshan's histogram. The mean request must be less than half of it.
     tiny_bytes : int

@@ -1,4 +1,4 @@
-"""What a diagnosis is made of: evidence, advice, findings; as text for people and as JSON for programs."""
+"""Parts of a diagnosis: evidence, advice, findings; as text for people and as JSON for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose the time is in which several files are accessed: each has its share, by how much of it calls on it take.
+"""Shares of the time in which several files are accessed, by the part of that time that calls on a file take.
 
 Problem. The sweep line gives the time in which several files are accessed to as few of them as cover it. Where calls go
 to one file after the other in turn, or ranks have a file each, the first and the last one would have it all.

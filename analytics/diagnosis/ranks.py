@@ -61,7 +61,8 @@ def _ranks(files: Files) -> Numbers:
 def movers(files: Files) -> Numbers:
     """Return how many ranks move the bytes of each file in the direction at hand, at most; NaN where that is not known.
 
-    The log has what the slowest rank moves both ways: of this way it is that, less what all ranks move the other way.
+    The log has the bytes that the slowest rank moves both ways. The bytes of that rank in this direction are this
+    number less the bytes that all ranks move in the other direction.
     """
     moved = np.nan_to_num(files["{bytes}"])
     other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
@@ -73,8 +74,8 @@ def movers(files: Files) -> Numbers:
 def appended(files: Files) -> Flags:
     """Return for each file whether its ranks append to it, one between the others.
 
-    Darshan counts the place of an appended write by what the rank itself has written: so the file ends, by its count,
-    where the busiest rank alone would have ended, although several ranks write, each behind its own last write.
+    Darshan places an appended write at the sum of the rank's own earlier writes. So by Darshan's counters the file ends
+    where the busiest rank alone would end it, although several ranks write, each behind its own last write.
     """
     ends = files["max_offset_written"] + 1
     busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"]) - np.nan_to_num(files["bytes_read"])
@@ -93,8 +94,8 @@ def owners(files: Files, activity: Activity | None) -> Whole:
 def with_all_bytes(activity: Activity | None, files: Files) -> Activity | None:
     """Return the facts of a log, without a HEATMAP that lacks bytes of the files.
 
-    HEATMAP sees POSIX and the C library. Of a job that writes through DFS it has what rank 0 prints, and that says
-    nothing of who writes the data, nor when.
+    HEATMAP counts the bytes of POSIX and of the C library. Of a job that writes through DFS, HEATMAP has only the bytes
+    that rank 0 prints, which show neither the ranks that write data nor the times.
     """
     write = files.direction == "write"
     heat = None if activity is None else activity.heat.get(write)

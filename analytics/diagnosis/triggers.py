@@ -1,7 +1,8 @@
 """The page of triggers: of each cause its mechanism, condition, sentence, and each advice with its own condition.
 
-Problem. A reader wants to know from which number on something is called a cause, and why he gets this advice.
-Algorithm. The records of causes have the words beside the advice itself (:data:`.causes.CAUSES`); numbers are those of
+Problem. A reader wants to know the number from which on an observation is a cause, and the reason for a piece of
+advice.
+Algorithm. The records of causes contain the words and the advice (:data:`.causes.CAUSES`); the numbers are fields of
 :class:`.limits.Limits`, each with its name. Causes that have one condition have one section.
 Guarantees. Tests compare the page with the records, and findings on real logs with both.
 """

@@ -1,4 +1,4 @@
-"""Where the time of a run went: one table, with bounds, from any source; see :mod:`.ledger`."""
+"""The times of a run by calls and files: one table, with bounds, from any source; see :mod:`.ledger`."""
 
 from mpiio_ext.analytics.ledger.ledger import Bounds, Interval, Ledger, Traced
 from mpiio_ext.analytics.ledger.records import KINDS

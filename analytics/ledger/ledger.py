@@ -16,9 +16,9 @@ Limit. An MPI library that opens a file on some ranks only leaves room for as ma
 counters do not show.
 
 Guarantees. A rank's times on files add up to its time on all of them. No rank has more time than the run. If the calls
-of a rank take more, calls of its threads overlap: it is in calls for at least its longest time in one kind of calls on
-one file, and at most for the whole run. Threads whose calls take less time than the run do not show. An average rank's
-time has the exact sums of the source.
+of a rank take more time than the run, calls of its threads overlap. Then the rank is in calls for at least its longest
+time in one kind of calls on one file, and at most for the whole run. Threads whose calls take less time than the run do
+not show. An average rank's time has the exact sums of the source.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What one source knows of the time in calls: one record for each layer, file and rank, or group of ranks.
 
-Problem. Darshan's counters, DXT, tables of a store and recordings have times of different kinds: times of one rank, or
-sums of all ranks beside the times of the slowest and the fastest rank.
+Problem. Darshan's counters, DXT, tables of a store and recordings have different kinds of times: times of one rank, or
+sums of all ranks together with the times of the slowest and the fastest rank.
 
 Content. :data:`RECORD` has the times as the source has them. A record of one rank is exact. If `rank` is :data:`ALL`,
 seconds and counts are sums over all ranks of the job. If `rank` is :data:`SOME`, they are sums over `ranks` of them,
@@ -110,7 +110,7 @@ def of_log(log: DarshanFile, processes: int) -> tuple[Records, bool]:
 
 
 def _of_the_library(log: DarshanFile) -> npt.NDArray[np.uint64]:
-    """Return the numbers of files in which ROMIO has shared file pointers; none if the names are damaged."""
+    """Return the numbers of the files in which ROMIO stores shared file pointers; none if the names are damaged."""
     try:
         found = [number for number, name in log.names() if _SHARED_POINTER.search(name)]
     except DamagedLogError:
