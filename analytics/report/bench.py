@@ -1,7 +1,7 @@
 """Why was one method slower than another here? A section of the report of the bench.
 
-Problem. The report shows which method was faster, row by row, and the extension's statistics show what each did; for a
-hundred rows nobody compares the two by hand.
+Problem. The report shows, row by row, the faster method, and the extension's statistics show the work of each method;
+for a hundred rows nobody compares the two by hand.
 
 Algorithm. :func:`mpiio_ext.analytics.analyses.methods.explained` compares the methods of each case by their statistics.
 The section has a line for each pair that differs enough, the largest differences first, and says which phase accounts

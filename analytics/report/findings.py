@@ -69,9 +69,10 @@ def diagnoses(
 ) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
-    That is the one whose sure cause takes most time, else the longer; the writes where both are one read-modify-write.
-    Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
-    `concrete` makes the commands of advice those of the program at hand; advice of which it makes None is left out.
+    That is the direction whose sure cause takes most time, else the longer one; it is the writes if both directions are
+    one read-modify-write. Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for
+    a page). `concrete` turns a command of advice into one for the program at hand; if it returns None, the advice is
+    left out.
     """
     aside = ("unread", "waited_s", "one_host", "headline")
     how = {name: value for name, value in vars(known or Known()).items() if name not in aside}

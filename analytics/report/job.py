@@ -2,9 +2,9 @@
 
 Problem. Why was this job slow? The answer needs its files, the time they took, and what the servers did meanwhile.
 
-Algorithm. The job's rows are taken out of the store first (of LMT: the steps of its time, and the OSTs of its files).
-Everything else works on these few rows. So a job of a store and a log by itself are handled alike, and names can be
-taken out before anything is made of them.
+Algorithm. First the job's rows are selected from the store (of LMT: the steps of its time, and the OSTs of its files).
+Everything else works on these few rows. So the code treats a job of a store and a single log alike, and can remove
+names before it makes anything of the rows.
 
 The time line shows each file from its first to its last access, for reads and for writes, and on top the part in which
 it is on the critical path (Section II-D). Files beyond the most important ones are not drawn, and the caption says how
@@ -108,8 +108,8 @@ def job_tables(source: Source, job_id: int, user: int | None = None) -> dict[str
 def _lmt_rows(source: Source, tables: Mapping[str, pa.Table]) -> pa.Table | None:
     """Return the steps of LMT around a job on the OSTs of its files.
 
-    OSTs of several file systems have the same numbers. The set-up says which file system is which mount point
-    (``lmt_mounts``); where it does not, LMT must be of one, and that one is taken for the job's.
+    OSTs of several file systems have the same numbers. The set-up maps mount points to file systems (``lmt_mounts``).
+    If the set-up does not, LMT must have only one file system, which then counts as the job's.
     """
     osts = _osts(tables["darshan_file"])
     starts = [time for time in tables["darshan_job"]["start_time"].to_pylist() if time is not None]
@@ -206,7 +206,7 @@ def started(time_s: float | None) -> list[tuple[str, str]]:
 
 
 def _head(jobs: pa.Table, known: Known | None) -> list[tuple[str, str]]:
-    """Return when a job began and by which command, of its first log; nothing where names are taken out."""
+    """Return when the job began and by which command, both of its first log; empty if names are removed."""
     if known is not None and known.anonymous:
         return []
     first = jobs.sort_by("start_time").to_pylist()[0]
@@ -268,7 +268,7 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
 
     Of a job with several logs, `steps` has the diagnoses. Without any diagnosis ``undiagnosed`` says why.
 
-    All of them look at the same files, so that they agree: those that are not in the background
+    All these parts use the same files, so that they agree: the files that are not in the background
     (:class:`mpiio_ext.analytics.factors.files.Files`).
     """
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
@@ -297,7 +297,7 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
 
 
 def own_shares(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
-    """Return the job's share of what its OSTs moved during its run, by direction; None if LMT does not have it."""
+    """Return the job's share of the bytes that its OSTs moved in its run, by direction; None without data of LMT."""
     return {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
 
 
@@ -314,7 +314,7 @@ def _no_diagnosis(tables: Mapping[str, pa.Table]) -> str:
 
 
 def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write"]) -> float | None:
-    """Return the job's share of what its OSTs moved while its files were in use; None if LMT does not have it."""
+    """Return the job's share of the bytes that its OSTs moved while its files were in use; None without data of LMT."""
     if "lmt" not in tables or len(_osts(tables["darshan_file"])) > 1:  # OSTs of two mount points have the same numbers
         return None
     from mpiio_ext.analytics.analyses.interference import interference
@@ -342,9 +342,10 @@ def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict
 
 
 def _with_ordinary(rows: Sequence[dict[str, Any]], direction: str) -> list[dict[str, Any]]:
-    """Return the most important files; of many, some that took an ordinary time stand in for the last of them.
+    """Return the most important files; if they are many, some files with an ordinary time replace the last of them.
 
-    Beside files that are all slow none looks slow: the ones drawn take the times at the quarters of all others.
+    Among files that are all slow, none appears slow. So the drawn ordinary files have the times at the quarters of all
+    others.
     """
     if len(rows) <= _MOST_FILES:
         return list(rows)

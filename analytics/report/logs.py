@@ -158,7 +158,7 @@ def _with_damage(tables: Mapping[str, pa.Table], seen: Mapping[int, Activity]) -
 
 
 def job_in_name(name: str) -> int | None:
-    """Return the ID of the job that Darshan has written into the name of a log; None where there is none."""
+    """Return the ID of the job that Darshan has written into the name of a log; None if there is none."""
     found = _ID_IN_NAME.search(name)
     return None if found is None else int(found[1])
 

@@ -1,7 +1,7 @@
 """The time line of a log: what bands of ranks do when, from DXT or HEATMAP, as a chart.
 
-Problem. Thousands of ranks do not fit on a page, least of all on a phone's. What matters is which part of them reads,
-writes or waits for metadata, and when.
+Problem. Thousands of ranks do not fit on a page, least of all on a phone's. A reader wants to know which part of the
+ranks reads, writes or waits for metadata, and when.
 
 Algorithm. Ranks are put together to bands (:mod:`mpiio_ext.analytics.diagnosis.activity`). Each band is a row. In each
 bin of time it has bars, one on the other. Their heights, in quarters, are the shares of the band's time in calls; where
@@ -55,7 +55,7 @@ _NARROW_BANDS = 24
 
 
 def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None:
-    """Return the time line of ranks; None where none is seen, or nothing but metadata calls whose times are not known.
+    """Return the time line of ranks; None if there is none, or only metadata calls whose times are not known.
 
     `recorded`: seconds in each class of time of recordings, not from the log.
     """
@@ -148,7 +148,7 @@ def rows_of(data: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, .
 
 
 def _finding(line: Line, activity: Activity, recorded: bool) -> str:
-    """Return what a time line of calls shows: which share of their time ranks do what, most of it first."""
+    """Return, in words, the shares of ranks' time by activity, the largest first, for a time line of calls."""
     whole, names = activity.processes * activity.run_time, [_RECORDED.get(name, name) for name in _PLANES]
     shares = sorted(
         ((float(plane.sum()) / whole, name) for name, plane in zip(names if recorded else _PLANES, line, strict=False)),
@@ -171,7 +171,7 @@ def _when(levels: Mapping[str, list[list[int]]], activity: Activity) -> str:
 
 
 def _bars(levels: list[list[int]], step: float, most: float) -> list[tuple[float, float, float, float]]:
-    """Return the rectangles of bars, of which those beside each other with the same height are one."""
+    """Return the rectangles of bars; adjacent bars of the same height become one."""
     places = []
     for band, row in enumerate(levels):
         at = 0

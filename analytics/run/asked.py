@@ -59,7 +59,7 @@ def _order(row: Mapping[str, Any], way: str, count: int, calls: Calls, views: Co
 
 
 def by_program(row: Mapping[str, Any], calls: Calls, views: Collection[str], failed: Lost) -> str:
-    """Return what the program asked for; `failed`: those of its accesses that failed."""
+    """Return the accesses that the program requested, in words; `failed`: the ones among them that failed."""
     sentences = []
     for way, done in _DONE.items():
         lost = {kind: failed.calls.get((kind, way), 0) for kind in ("collective", "independent")}
@@ -150,7 +150,7 @@ def described(views: Collection[str]) -> str:
 
 
 def pieces(views: Collection[str]) -> str:
-    """Return in which pieces views have a file, in words; "" where each is contiguous, or none is known."""
+    """Return the pieces of files in views, in words; "" if each view is contiguous, or none is known."""
     found: set[int | None] = set()
     for view in views:
         try:

@@ -1,14 +1,15 @@
 """What the writes of a run cost in locks, on file systems that grant them: by the recorded requests, and by the model.
 
-Problem. Ranks that write into the same stripe, or block, take its lock from each other; and the program does not learn
-of it.
+Problem. Ranks that write into the same stripe, or block, make the file system revoke locks from one another, and the
+program does not detect it.
 
 Algorithm. Recorded writes of a file are put into order of time by lock unit. A write to a unit that another rank wrote
 last has to take the lock from that rank. For collective writes the plan in force (method, aggregators, stripe size,
 servers) goes through :mod:`mpiio_ext.partitioning.locks`, and the other methods likewise.
 
 Guarantees. File systems without locks between clients, and files of unknown layout, are left out. Memory and time are
-bounded: of more than `_MOST_UNITS` units, and plans of more stripes than `_MOST_STRIPES`, nothing is said.
+bounded: the module makes no statement about more than `_MOST_UNITS` units, or a plan of more than `_MOST_STRIPES`
+stripes.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def table(
 
 
 def _recorded(log: Path, files: set[int]) -> dict[int, _Writes]:
-    """Return the recorded writes of files; of a file of which some had no room nothing is known."""
+    """Return the recorded writes of files; a file some of whose writes had no room is left out."""
     found: dict[int, list[_Writes]] = {}
     try:
         opened = DarshanFile(log)

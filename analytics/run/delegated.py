@@ -1,11 +1,11 @@
 """Files that others than the ranks access: the program's calls stand in place of the recorded requests.
 
-Problem. Delegates carry requests out, in processes of their own, which nothing records, or in a thread of some ranks,
-which would seem to move the bytes of all ranks by themselves.
+Problem. Delegates carry out requests in processes of their own, which nothing records, or in a thread of some ranks,
+which would then seem to move the bytes of all ranks.
 
-Algorithm. The library's statistics name the files; where a run has none, they are those that ranks have moved bytes of
-by MPI-IO, and none by POSIX, in the one direction or the other. Their bytes become those of the MPI-IO calls, and what
-requests of POSIX say of ranks, places and times is taken out of their rows.
+Algorithm. The library's statistics name the files. In a run without statistics, they are the files whose bytes ranks
+moved by MPI-IO, and not by POSIX, in the one direction or the other. The bytes of these files become the bytes of the
+MPI-IO calls. Ranks, places and times of POSIX requests are removed from the rows of these files.
 
 Guarantees. Other files are left as they are. Without numbers of requests no rule of the diagnosis inspects a file.
 """
@@ -78,7 +78,7 @@ def mapped(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[int
 
 
 def as_asked_for(files: pa.Table, chosen: Collection[int]) -> pa.Table:
-    """Return rows of ``darshan_file`` in which the chosen have what the program asked for."""
+    """Return rows of ``darshan_file`` in which the chosen files have the accesses that the program requested."""
     if not chosen:
         return files
     these = pc.is_in(files["file_id"], pa.array(list(chosen), files["file_id"].type))

@@ -1,4 +1,4 @@
-"""A run that has failed, in words: that it has, why and after which time; and what the ranks were doing then.
+"""A failed run in words: the failure, its reason and its time, and the activity of the ranks at that moment.
 
 Problem. The reader of a dead job's page wants to know first why it died. The reader of a page of a job that hung, and
 was ended, wants to know which rank did not arrive.
@@ -109,7 +109,7 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
 
 
 def with_failure(document: Mapping[str, Any], failure: Failure, start_ns: int | None, at_end: Stood) -> dict[str, Any]:
-    """Return a document that says first how its run has failed; it is as it was where it has not.
+    """Return a document that begins with the failure of its run; an unchanged document if the run has not failed.
 
     Parameters
     ----------

@@ -2,10 +2,11 @@
 
 Problem. Counters of a log are sums; a reader wants a word: contiguous, strided, random.
 
-Algorithm. Requests that follow the one before are contiguous; those whose distance repeats are strided (DXT); those
-that lie behind the one before go forward with gaps; others are at random places.
+Algorithm. Requests that follow the one before are contiguous. Requests at a distance that repeats are strided (DXT).
+Requests that lie behind the one before go forward with gaps. All others are at random places.
 
-Guarantees. What the log does not have is None. At most `MOST` files are kept, those that took the most time.
+Guarantees. A value that the log does not have is None. The result has at most `MOST` files, those that took the most
+time.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _sizes(row: dict[str, Any], way: str) -> str | None:
 
 
 def _opens(row: dict[str, Any], activity: Activity | None) -> int | None:
-    """Return how often the program has opened a file: by MPI-IO, where it does; what lies below is the libraries'."""
+    """Return how often the program has opened a file: by MPI-IO, if it uses that; opens below are the libraries'."""
     calls = None if activity is None else activity.calls.get(row["file_id"])
     opens: int | None = row["opens"]
     return calls.opens if calls is not None and calls.opens else opens
@@ -121,7 +122,7 @@ def _known(value: float) -> float | None:
 
 
 def table(files: Files, activity: Activity | None, ledger: Ledger) -> list[dict[str, Any]]:
-    """Return a row for each file, those that took the most time first; units are in the names.
+    """Return a row for each file, the files with the most time first; units are in the names.
 
     Times are those of an average rank.
     """

@@ -2,11 +2,10 @@
 
 Problem. A number without a basis is worse than none, and "not known" is no help to choose.
 
-Algorithm. A step can take away no more than the time that its finding explains, as a share of the run. Two kinds have a
-longer time beside that, and the text names it: waits have that of the rank that waits most, and requests have that of
-the MPI-IO calls that make them, in which the library works, too. Where small accesses would be collected, the run knows
-how many there are and how many bytes they move; what it does not know, how long a large request takes, is given as a
-range.
+Algorithm. A step saves at most the time that its finding explains, as a share of the run. For two kinds of findings the
+text also names a longer time. For waits, it is the time of the rank that waits most. For requests, it is the time of
+the MPI-IO calls that make them, in which the library works, too. For small accesses that would be collected, the run
+knows their number and their bytes. It does not know how long a large request takes, so the gain is a range.
 
 Guarantees. Every gain has its basis beside it. None is above the bound.
 """
@@ -90,7 +89,7 @@ def _of(measured: Mapping[str, str], finding: Mapping[str, Any], spent: Spent) -
 
 
 def found(diagnosed: Sequence[Mapping[str, Any]], title: str) -> tuple[Mapping[str, Any], str]:
-    """Return the finding of a title and its direction; where both directions have it, that which takes longer."""
+    """Return the finding of a title and its direction; if both directions have it, the one that takes longer."""
     of = [
         (one, diagnosis["direction"])
         for diagnosis in diagnosed
@@ -135,7 +134,7 @@ def help_of(
     program: str,
     processes: int,
 ) -> dict[str, str] | None:
-    """Return what would help first: text, command, gain; None where nothing was found."""
+    """Return the best remedy: text, command, gain; None if the diagnosis found nothing."""
     first = leading(diagnosed, spent)
     if first is None or leading_others(diagnosed, spent) is not None:
         return None

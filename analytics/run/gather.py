@@ -305,7 +305,7 @@ def _tables(
 def _concrete(
     statistics: Sequence[Mapping[str, Any]], measured: Mapping[str, str] | None, program: str, processes: int
 ) -> Callable[[str], str | None]:
-    """Return what turns a command of an advice into one for this program; None where it has been followed."""
+    """Return a function that turns advised commands into those of this program, and followed ones into None."""
     values = {(each["hint"], each["value"]) for each in library.hints(statistics)}
     own = {hint for hint, _ in values}
 
@@ -589,7 +589,7 @@ def _in_vain(ledger: Ledger, files: Files, seen: Seen, spent: opening.Spent) -> 
 
 
 def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequence[str]) -> Seen | None:
-    """Return what recordings have by time; of the files that took the most time also bytes."""
+    """Return the values of recordings by time; for the files that took the most time also bytes."""
     from mpiio_ext.pioneer.darshan.steps import in_calls
 
     if recordings is None or activity is None:

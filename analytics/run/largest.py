@@ -1,11 +1,11 @@
 """The calls that took most of a rank's time: one kind of calls, on the files that have most of their time.
 
-Problem. Where no cause is sure, or the cause takes little of the time, a reader wants to know at least which calls took
-it. A cause that is only possible is a guess; the ledger is not.
+Problem. If no cause is sure, or the cause takes little of the time, a reader wants to know at least the calls that took
+the time. A cause that is only possible is a guess; the ledger is not.
 
-Algorithm. Of the rank whose time in I/O is printed, the kind of calls with most time, by the lower bounds of the
-ledger; of these calls the files with most time, as many as have nearly all of it. Number and mean size of the calls are
-those of the same rank and files.
+Algorithm. The calls are those of the rank whose time in I/O is printed: the kind of calls with the most time, by the
+lower bounds of the ledger. The files are those with most time in these calls, as many as have nearly all of it. Number
+and mean size of the calls are those of the same rank and files.
 
 Guarantees. Every number is that of the same calls. Of one rank, no number of calls is printed that is a share of those
 of several ranks.

@@ -2,10 +2,10 @@
 
 Problem. A reader wants to know first whether I/O matters, which I/O it was, and what to change.
 
-Algorithm. The share is the time in which a rank is in I/O calls over the run time. What it was spent on is the first
-finding of the diagnosis that explains enough of it, in a phrase of its own for each cause. Else it is opening and
-closing, where these took most of it; else the file with most of it, with its bandwidth. What would help is the
-finding's first advice, with the program's own command.
+Algorithm. The share is the time in which a rank is in I/O calls over the run time. The first finding of the diagnosis
+that explains enough of the time gives its reason, in a phrase of its own for each cause. Otherwise the sentence names
+opening and closing, if they took most of the time, else the file with most of the time, and its bandwidth. The remedy
+is the finding's first advice, with the program's own command.
 
 Guarantees. A cause is stated without reservation only if its confidence is high. Gains: :mod:`.gains`.
 """
@@ -189,8 +189,8 @@ def share_text(io_s: float, run_s: float) -> str:
 def leading(diagnosed: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
     """Return the first finding, and its direction; None if none explains enough of the time.
 
-    Where opening and closing took most of the time, it is about these, or takes as long, or at the same time: ranks
-    wait at a close for one that writes.
+    If opening and closing took most of the time, the finding is about these calls, or takes as long, or happens at the
+    same time: ranks wait at a close for one that writes.
     """
     for one in diagnosed:
         for finding in one["findings"]:
@@ -275,7 +275,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent, *, known: bool) 
 
 
 def _largest(spent: Spent, took_s: float) -> str:
-    """Return the calls that took most of the time in I/O, at least half of it and longer than a cause; else ""."""
+    """Return the calls that took at least half of the time in I/O, and longer than a cause; "" if there are none."""
     most = spent.largest
     if most is None or most.seconds.least < max(MOST * spent.io_s, took_s):
         return ""
@@ -488,7 +488,7 @@ def _of_little(spent: Spent, who: str, lead: str, of: str, *, known: bool) -> st
 
 
 def paying(statistics: Sequence[Document], program: str, processes: int) -> dict[str, str] | None:
-    """Return what the library itself has measured: that delegates would pay for a file; None: nothing."""
+    """Return the library's own measurement that delegates would pay for a file; None if there is none."""
     for row in statistics:
         if found := _PAYS.search(row["delegation"]):
             hint, least, most = found.groups()

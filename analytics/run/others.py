@@ -1,9 +1,10 @@
 """Calls on files that are neither reads nor writes, by what they do: waits for locks, renames, msync and the like.
 
 Problem. Darshan has no counter for most of these calls, and one time for all others, so that no cause of the diagnosis
-names them. Algorithm. The tallies of a run (:mod:`mpiio_ext.pioneer.darshan.tallies`) are grouped by kind, or, of kinds
-without a name, by function. Guarantees. A time is that of one rank, the same that the run's time in I/O is of; the
-range is that of all ranks.
+names them.
+Algorithm. The tallies of a run (:mod:`mpiio_ext.pioneer.darshan.tallies`) are grouped by kind, or, of kinds without a
+name, by function.
+Guarantees. A time is that of one rank, the rank whose time is the run's time in I/O; the range is over all ranks.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
 
 
 def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Chart | None:
-    """Return bandwidth over time by file and direction; None where of most bytes it is not known.
+    """Return bandwidth over time by file and direction; None if it is not known for most bytes.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str, lost: str) 
 
 
 def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:
-    """Return what the bandwidth shows: its peaks, of which a step hides shorter ones."""
+    """Return the peaks of the bandwidth, in words; a step of time hides shorter peaks."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
     text = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
     return f"Bandwidth: the highest mean of a step of {seconds_text(step)} is {text}"

@@ -1,8 +1,8 @@
 """The document of a run as one self-contained page.
 
-Guarantees. The page begins with the first sentence and the time line of all ranks. It has at most `MOST_BYTES`: what
-does not fit is left out, in the order of `_SMALLER`, and a line says so. The document stands in the page, where
-:func:`mpiio_ext.run_report` finds it.
+Guarantees. The page begins with the first sentence and the time line of all ranks. It has at most `MOST_BYTES`: the
+page leaves out parts until it fits, in the order of `_SMALLER`, and a line reports it. The document stands in the page,
+where :func:`mpiio_ext.run_report` finds it.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _recorded(row: Document, name: str) -> str:
 
 
 def _cell(row: Document, column: _Column) -> str:
-    """Return a column's value for a row; a dash if it is unknown, or nothing."""
+    """Return a column's value for a row; a dash if it is unknown or empty."""
     _, key, form = column
     if callable(key):
         return key(row)
@@ -150,7 +150,7 @@ def _cell(row: Document, column: _Column) -> str:
 
 
 def _grid(columns: Sequence[_Column], rows: Sequence[Document], note: str = "", optional: Sequence[str] = ()) -> Grid:
-    """Return a table, without those `optional` columns in which nothing is known."""
+    """Return a table, without those `optional` columns that have no known value."""
     known = [one for one in columns if one[0] not in optional or any(_cell(row, one) != "–" for row in rows)]
     return Grid(
         columns=[name for name, *_ in known],

@@ -62,7 +62,7 @@ _LEAST = 0.05
 def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
     """Return the parts of the time, the program's own first: mean of the ranks (s), least and most of one, and which.
 
-    `busiest_s` is that of the rank with most time in I/O, which is what is called the run's time in I/O.
+    `busiest_s` is the time of the rank with most time in I/O, which the documents call the run's time in I/O.
     """
     busiest = int(seen.spent_s.sum(axis=1).argmax())
     mine = {name: seen.spent_s[:, list(classes)].sum(axis=1) for name, _, classes in _PARTS}
@@ -85,7 +85,7 @@ def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
 
 
 def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
-    """Return of what the time in I/O consists, most of it first; "" where it is too little."""
+    """Return the parts of the time in I/O, the largest first; "" if the time is too short."""
     inside = sorted(rows[1:], key=lambda row: -row["busiest_s"])
     whole = sum(row["busiest_s"] for row in inside)
     if whole < TRIVIAL * run_s or whole <= 0:

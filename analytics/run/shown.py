@@ -104,7 +104,7 @@ class RunReport(Shown):
 
     @property
     def advice(self) -> str:
-        """Return what would help, with its command; "" where nothing was found."""
+        """Return the remedy, with its command; "" if nothing was found."""
         return help_sentence(self.document["help"])
 
     @property

@@ -3,8 +3,9 @@
 Problem. A page about a run, a report about a log and an overview of many logs name the same time in I/O, and the
 same rank that has it.
 
-Algorithm. The ledger has the bounds of each rank's time. :func:`spent_of` names the slowest rank where it is known
-and much slower than the others, else an average rank, else all ranks. :func:`headline` adds what a log does not have.
+Algorithm. The ledger has the bounds of each rank's time. :func:`spent_of` names the slowest rank if it is known and
+much slower than the others, else an average rank, else all ranks. :func:`headline` adds values that a log does not
+have.
 
 Guarantees. A log alone suffices: no recordings are read, and nothing that draws is imported.
 """

@@ -53,7 +53,7 @@ def _followed(files: Files, switches: Sequence[int], run_s: float) -> Flags:
 
 
 def sentence(files: Files, activity: Activity, run_s: float, names: Sequence[str]) -> str:
-    """Return which calls may take time that the log does not have; "" if its counters show none."""
+    """Return the calls that may take time that the log does not have; "" if its counters show none."""
     from mpiio_ext.analytics.diagnosis.activity import Calls
 
     calls = list(map(activity.calls.get, files.table["file_id"].to_pylist(), itertools.repeat(Calls())))
