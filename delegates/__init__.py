@@ -1,7 +1,8 @@
 """I/O delegates: processes that own the pages of open files, cache, flush and prefetch them for the program's ranks.
 
-``status()`` returns what the delegates of this user's running programs on this host say of themselves, ``own()`` what
-those of the calling process's job say; ``mpiio-ext delegates status`` shows it. See docs/reference/delegates.md.
+``status()`` returns the status of the delegates of this user's running programs on this host. ``own()`` returns the
+status of the delegates of the calling process's job. ``mpiio-ext delegates status`` prints it. See
+docs/reference/delegates.md.
 
 ``current()`` returns the delegates of the running program's own job, and ``split()`` turns ranks of it into delegates.
 See docs/reference/delegates.md.

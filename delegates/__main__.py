@@ -2,9 +2,9 @@
 
 ``mpirun -n 6 python -m mpiio_ext.delegates --split 2 SCRIPT ARGUMENTS...``
 
-``MPI.COMM_WORLD`` is replaced by the communicator of the ranks that go on. That reaches what takes it from the module
-``mpi4py.MPI`` when it runs, which is all of most scripts, but neither extension modules that use the C handle
-MPI_COMM_WORLD nor ``from mpi4py.MPI import COMM_WORLD`` in modules that were imported before.
+``MPI.COMM_WORLD`` is replaced by the communicator of the ranks that go on. Code that takes the communicator from the
+module ``mpi4py.MPI`` when it runs gets the new one: most scripts do so throughout. Extension modules that use the C
+handle MPI_COMM_WORLD, and modules imported before with ``from mpi4py.MPI import COMM_WORLD``, do not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _missing(options: argparse.Namespace) -> str | None:
-    """Return what the script lacks to run, None if nothing."""
+    """Return in words that the script or module does not exist; None if it exists."""
     if options.module:
         try:
             found = importlib.util.find_spec(options.script) is not None
@@ -46,7 +46,7 @@ def _missing(options: argparse.Namespace) -> str | None:
 
 
 def _refuse(why: str) -> int:
-    """Say it once for all ranks, which come here together."""
+    """Print the reason, once for all ranks: all ranks call this function."""
     if let_rank_0_speak(os.environ):
         echo(f"python -m mpiio_ext.delegates: {why}", err=True)
     return 2

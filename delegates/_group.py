@@ -98,8 +98,8 @@ def split(comm: MPI.Intracomm, delegates: int) -> MPI.Intracomm | None:
 
     Returns
     -------
-    The communicator that the program uses in place of `comm`. It has all ranks when delegates could not be started; a
-    line on standard error says why.
+    The communicator that the program uses in place of `comm`. It has all ranks if delegates could not be started; then
+    a line on standard error gives the reason.
 
     Raises
     ------

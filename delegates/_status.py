@@ -1,8 +1,9 @@
 """Status of the I/O delegates of running programs, read from the memory that they share with the ranks of their node.
 
-Nothing is asked of a delegate, and nothing is written: its memory is a file without a name that its process holds
-open, so that it is found among the descriptors in ``/proc``, mapped for reading and read (``csrc/entry/api``). That
-needs no more rights than being the same user, costs the job nothing, and works while the job is stuck.
+No delegate is queried, and nothing is written. A delegate's memory is a file without a name, which its process has
+open. The reader finds the file among the descriptors in ``/proc``, maps it for reading and reads it
+(``csrc/entry/api``). That needs no more rights than being the same user, costs the job nothing, and works while the job
+is stuck.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ class DelegateStatus:
 
     @property
     def prefetch_used_fraction(self) -> float | None:
-        """Part of the pages read ahead that were used, of those whose fate is known; None without such pages."""
+        """Share of used pages among the pages read ahead whose use is known; None without such pages."""
         used = self.counters["prefetch_used"]
         return _fraction(used, used + self.counters["prefetch_wasted"])
 
@@ -243,7 +244,7 @@ class _Segment:
 
     @classmethod
     def open(cls, path: Path) -> _Segment | None:
-        """Return the segment behind a path, or None when it is not that of a delegate."""
+        """Return the segment behind a path; None if it is not the segment of a delegate."""
         handle = ffi.new("mpiio_ext_delegates **")
         if lib.mpiio_ext_delegates_open(os.fsencode(path), handle) != 0:
             return None
@@ -274,7 +275,7 @@ def _status_of(values: Mapping[str, Any], *, sampled_s: float, sampled_unix_s: f
 
 
 def read_cache(path: Path) -> DelegateStatus | None:
-    """Return the status of a delegate from its cache on a disk, which may be all that is left; None: it is no cache."""
+    """Return the status of a delegate from its cache on a disk, which may outlive it; None if the file is no cache."""
     segment = _Segment.open(path)
     return segment.read() if segment is not None else None
 
@@ -307,8 +308,8 @@ class Observation:
 class Watch:
     """Looks at the delegates of this user on this host again and again.
 
-    Memory stays mapped from one look to the next, so that the last words of a delegate that has ended are still read;
-    it is let go `REMEMBERED_S` seconds later.
+    Memory stays mapped between two readings, so that the last values of an ended delegate can still be read; it is
+    unmapped `REMEMBERED_S` seconds later.
     """
 
     def __init__(self) -> None:

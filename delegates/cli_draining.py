@@ -1,8 +1,9 @@
 """``mpiio-ext delegates wait`` and ``recover``: files that have been closed and are still to be written.
 
-Delegates write a file behind its close (``mpiox_close=staged``). ``wait`` looks into their memory, as ``status`` does,
-until nothing is left, or names what cannot be written and where its bytes are. ``recover`` brings to the files what a
-delegate's cache on a disk still holds when the delegate, and whoever would have written for it, has been killed.
+Delegates write a file behind its close (``mpiox_close=staged``). ``wait`` reads their memory, as ``status`` does, until
+no bytes are left, or names the files that cannot be written and the places of their bytes. ``recover`` brings to the
+files what a delegate's cache on a disk still holds when the delegate, and whoever would have written for it, has been
+killed.
 """
 
 from __future__ import annotations
@@ -336,11 +337,11 @@ class Unwritten:
 
 
 def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = False) -> tuple[int, list[Unwritten]]:
-    """Bring to the files what a cache that was left on a disk holds, and remove it when nothing is left.
+    """Write the bytes of a cache that was left on a disk to their files, and remove the cache once it is empty.
 
-    folders: where more caches of its job may be, beside those in the same folder. force: what others have written since
-    is written over. Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and the
-    files that could not be written, or wait for another cache.
+    folders: folders with more caches of its job, beside the cache's own folder. force: bytes that others have written
+    since are overwritten. Returns the bytes, or a number below 0 (the cache is in use, or none that can be used), and
+    the files that could not be written, or wait for another cache.
     """
     text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
     moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
@@ -359,7 +360,7 @@ def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = Fal
 
 
 def _said(item: Unwritten, caches: str) -> str:
-    """Return what is said of a file of which caches keep bytes, and what to do."""
+    """Return the line about a file whose bytes are still in caches, with advice."""
     if item.whole:
         return f"{item.path} {item.why}"
     if item.code == errno.ENOENT:

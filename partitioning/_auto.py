@@ -1,6 +1,6 @@
 """The decisions of ``auto``, and its rules, as in the library.
 
-Nothing is decided here: facts go to libmpiio_ext.so, which evaluates the table that collective I/O uses.
+This function decides nothing: it passes facts to libmpiio_ext.so, which evaluates the table that collective I/O uses.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Rule:
     when : str
         When it holds: S servers, A aggregators.
     takes, reason, source : str
-        What it takes, why, and where that comes from.
+        The choice, its reason, and the source of the reason.
     """
 
     topic: str
@@ -153,13 +153,13 @@ def choose(
     operation : {"write", "read"}
         What the access does.
     nodes, nics : int
-        Nodes that the aggregators may lie on; 0: their number is settled, all of them take part. Cards of the fast
-        network that each of these has; 0: not known.
+        Number of nodes that aggregators may lie on; 0 if the number is settled and all nodes take part. Cards of the
+        fast network that each of these has; 0: not known.
     stripe_known : bool
         False when the stripe size is only a guess.
     method, window_bytes, aggregators, stripe_size_io
-        What the hints ``mpiox_partition``, ``cb_buffer_size``, ``cb_nodes`` (counts with nodes > 0) and
-        ``mpiox_stripe_size_io`` ask for; "auto", 0 and None leave it open.
+        The values of the hints ``mpiox_partition``, ``cb_buffer_size``, ``cb_nodes`` (counts with nodes > 0) and
+        ``mpiox_stripe_size_io``; "auto", 0 and None leave the choice open.
     held : str or None
         Method of the collective before on the same open file; None: this is the first one.
     held_bytes : int

@@ -1,8 +1,8 @@
 """Pictures of file domains: the matrix of servers and stripe rows, as a figure and as text.
 
 The form is that of Figure 2 of the SDCI project's page (docs/explanation/file-domains.md). Columns are I/O servers,
-rows are stripe rows (row r holds stripes r * S to r * S + S - 1), so the file runs from left to right and then down,
-and one column is what one server sees.
+rows are stripe rows (row r has stripes r * S to r * S + S - 1). So the file runs from left to right and then down, and
+one column shows the stripes of one server.
 """
 
 from __future__ import annotations

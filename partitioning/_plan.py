@@ -390,7 +390,7 @@ class Plan:
     def sub_regions(self) -> npt.NDArray[np.void]:
         """Return the contiguous sub-regions (`EXTENT_DTYPE`) that belong to groups of aggregators.
 
-        Only ``group_cyclic`` has more than one; an empty region has none.
+        Only ``group_cyclic`` has more than one sub-region; an empty region has no sub-region.
         """
         geometry = self.geometry
         group = geometry.servers if self.method == "group_cyclic" else geometry.aggregators

@@ -1,10 +1,10 @@
 """Announcements of jobs: one file each in the folder ``jobs``, written and touched by the library.
 
 Problem. The arbiter must know which jobs run, without a connection to them. Jobs die without a word.
-Algorithm. A job touches its file every second. One whose file stays as it is for the lease is taken for dead, at once
-where its process ran on this host and is gone. Hosts may have one name, and containers of one host processes of one
-number: what is compared is the boot of the kernel and the space of process numbers. How long a lease is the arbiter
-measures by its own clock: the times of files are another host's.
+Algorithm. A job touches its file every second. If a job's file does not change for the length of the lease, the job
+counts as dead; if its process ran on this host and has ended, the job counts as dead at once. Hosts may have one name,
+and containers of one host processes of one number: what is compared is the boot of the kernel and the space of process
+numbers. How long a lease is the arbiter measures by its own clock: the times of files are another host's.
 Whom to believe. A file is its owner's: nobody else can make one of that owner. The process that it names must be its
 owner's, too, and have begun when the file says, where this process can see it (same boot, same space of process
 numbers, /proc open to all). Of other hosts the owner of the file is all that is known. The name in the text is the name
@@ -193,7 +193,7 @@ def look(folder: Path, expired: Mapping[str, int] = _NOBODY) -> tuple[list[Annou
     Raises
     ------
     OSError
-        The file system fails. Who is there is not known then: nobody must be taken for gone.
+        The file system fails. Then the running jobs are not known, and no job must count as gone.
     """
     found: list[Announcement] = []
     refused: dict[str, Refusal] = {}

@@ -1,11 +1,11 @@
 """From numbers of I/O nodes to I/O nodes: which ones each job has.
 
-Algorithm. A job can use the I/O nodes that it has delegates on: the lowest ones. Jobs keep what they have as far as
-their new number goes; what is free then goes to those that get more, the job with the fewest to choose from first. Of
-several nodes the highest is kept or taken, since fewer other jobs can use it. Where a policy gives more than there is,
-or none at all to a job that cannot do without, nodes are shared, those with the fewest jobs first. With a shared node
-(Section 3.1 of the arbitration paper) that is the one of index 0, which every job can use: jobs that get none of their
-own have it, and nobody else.
+Algorithm. A job can use the I/O nodes that it has delegates on: the lowest ones. Jobs retain their nodes up to their
+new numbers. The free nodes then go to the jobs that get more nodes, first to the job with the fewest nodes to choose
+from. Of several nodes a job retains or gets the highest, since fewer other jobs can use it. If a policy assigns more
+nodes than there are, or none to a job that cannot do without, jobs share nodes, first the nodes with the fewest jobs.
+The shared node (Section 3.1 of the arbitration paper) is the node of index 0, which every job can use. The jobs without
+nodes of their own use it, and no other jobs do.
 Guarantees. Every job has at least one I/O node and at most those that it has delegates on; the same input gives the
 same answer; no job moves without need.
 """

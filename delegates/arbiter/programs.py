@@ -3,7 +3,7 @@
 Problem. A job is found by the name of its program. A curve under another name, as a table of measurements has it, would
 never be found, without any sign: the job only gets the default.
 Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it; the
-first 64, since names are what jobs say. Curves are made once; of what has none nothing is kept.
+first 64, since names are what jobs say. Curves are made once; the arbiter stores nothing for a program without a curve.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Programs:
             )
 
     def curve(self, program: str, delegates: int) -> Curve | None:
-        """Return the bandwidth of a program with the I/O nodes that a job can use; None: nothing is known."""
+        """Return the bandwidth of a program with the I/O nodes that a job can use; None if it is unknown."""
         if program not in self._settings.curves:
             self._say(program, "no curve of that name")
             return None

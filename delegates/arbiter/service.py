@@ -1,15 +1,17 @@
 """The arbiter itself: it reads the announcements, applies the policy, and writes the map.
 
-Problem. Jobs come and go; I/O nodes should follow at once, and nothing may depend on the arbiter living on.
-Algorithm. A step reads settings, announcements and the map. When the jobs or the settings are others than those of the
-last decision, the policy decides, `placement` says which I/O nodes, and a new map is written, if it differs.
-Guarantees. All state lies in the folder: an arbiter that starts again goes on with the next generation, and jobs keep
-what they have. Generations only rise, also when the map has been lost: jobs say which one they follow. A map that could
-not be written is written with the next step. Where the policy finds no allocation SIZE decides. Under a policy that
-does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder.
+Problem. Jobs come and go. I/O nodes should follow at once, and no job may depend on the life of the arbiter.
+Algorithm. A step reads settings, announcements and the map. If the jobs or the settings differ from those of the last
+decision, the policy decides the numbers, `placement` chooses the I/O nodes, and the arbiter writes the new map if it
+differs.
+Guarantees. All state lies in the folder: an arbiter that starts again continues with the next generation, and jobs
+retain their nodes. Generations only rise, also when the map has been lost: jobs say which one they follow. A map that
+could not be written is written with the next step. Where the policy finds no allocation SIZE decides. Under a policy
+that does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder.
 Who has expired stays so, also for the next arbiter, until it speaks again. A job that was silent for longer than the
 lease when an arbiter begins has a few seconds to speak: by whose clock a file is stamped depends on the file system.
-Whom it believes: `announcements`; what one user can take of another's: `shares`. Each refusal is one line.
+`announcements` decides which jobs the arbiter believes; `shares` limits what one user can take from another. Each
+refusal is one line.
 Source. Arbitration paper, Sections 3 and 4.
 """
 

@@ -1,10 +1,11 @@
-"""Users beside each other: a claim of one user takes nothing from the share of another.
+"""Shares of users: a claim of one user takes nothing from the share of another.
 
 Problem. Sizes and programs are what jobs say of themselves. A policy that believes them gives all to who says most.
-Algorithm. The policy is asked about all jobs. Users whose jobs get more than a user's share are set aside; the policy
-is asked about the others with the rest of the pool, then about those set aside with what is left.
-Guarantees. A user alone has all. No job gets less than its share because another one claims more; what the others do
-not take is used. Sizes count among the jobs of one user, and among users below their share.
+Algorithm. The policy is asked about all jobs. The algorithm sets aside the users whose jobs get more than a user's
+share. The policy then decides about the other users with the rest of the pool, and finally about the users set aside
+with the remaining nodes.
+Guarantees. A user alone has all. No job gets less than its share because another one claims more; nodes that other jobs
+do not use are used. Sizes count among the jobs of one user, and among users below their share.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class _Paths(ParamType):
 
 
 def _paths_option(*names: str, **named: Any) -> Callable[[Decorated], Decorated]:
-    """Return an option of several files; its value is a tuple of all of them, or None."""
+    """Return an option of several files; its value is a tuple of all files, or None."""
     return click.option(
         *names,
         type=_Paths(),

@@ -3,9 +3,9 @@
 Problem.    Policies ask what a number of I/O nodes is worth; measurements answer for some numbers, with repetitions
             that differ.
 Guarantees. A curve says nothing about numbers outside those it has; between two of them it interpolates linearly and
-            only when asked to. The lower confidence bound is that of Student's t for the mean of the repetitions; where
-            there is one repetition only, the relative spread of the curve's other points stands in, and where no point
-            has two, `UNKNOWN_SPREAD`.
+            only when asked to. The lower confidence bound is that of Student's t for the mean of the repetitions. A
+            point with one repetition uses the relative spread of the curve's other points; if no point has two
+            repetitions, `UNKNOWN_SPREAD`.
 Source.     Figure 1 of the arbitration paper (see mpiio_ext.delegates.arbitration), repetitions as in its Section 2.
 """
 

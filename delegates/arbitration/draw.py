@@ -69,7 +69,7 @@ def queue_words(results: Sequence[QueueResult]) -> str:
 
 
 def _best(curve: Curve) -> int | None:
-    """Return the number of I/O nodes that is best beyond the deviations of its repetitions; None if there is none."""
+    """Return the number of I/O nodes that is best beyond the deviations of the repetitions; None if there is none."""
     ends = {
         count: (point.mean - point.deviation, point.mean + point.deviation)
         for count, point in curve.points.items()

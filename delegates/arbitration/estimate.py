@@ -123,8 +123,8 @@ def _relative(point: Point) -> float:
 def anchored(shape: Curve, known: Mapping[int, float], *, source: str) -> Curve:
     """Return `shape` scaled to points in MB/s that are known, and those points themselves instead of estimates.
 
-    The factor is the geometric mean of known over estimated, so that one odd point does not decide. It rests on numbers
-    that the shape has and that are positive; without any the shape is kept as it is.
+    The factor is the geometric mean of known over estimated, so that one odd point does not decide. The scaling needs
+    numbers that the shape has and that are positive; without any of them the shape is unchanged.
     """
     ratios = [
         math.log(value / shape.points[count].mean)

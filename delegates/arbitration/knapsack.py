@@ -5,20 +5,21 @@ Problem.    One option of every class, weights within the capacity, the largest 
 Algorithm.  Values are rounded to multiples of a power of two, so coarse that the sum over all classes is a whole number
             below 2^52: all sums of doubles are then exact, whatever their order. Of each class the options are kept
             that fit and are worth more than every lighter one. The linear relaxation gives the price L of a unit of
-            capacity (two lines of its dual are intersected until nothing lies above): sum over classes of
-            max(value - L weight) + L capacity bounds every choice from above. An option whose own value - L weight
-            lies below its class's best by more than the bound lies above a known choice is in no best choice. What is
-            left, the core, goes through the dynamic programming, first with options of small loss only: its solution
-            proves most of the others away. Row i of its table holds, for every capacity x, the best value of the first
-            i classes: f_i(x) = max over the options of f_(i-1)(x - weight) + value, all options of a class at once as
-            windows of one padded row. The choice is found by walking back; where the rows do not fit in the memory
-            that is allowed for them, only every sqrt(classes)-th is kept and the others are computed again by blocks.
+            capacity (two lines of its dual are intersected until nothing lies above): sum over classes of max(value - L
+            weight) + L capacity bounds every choice from above. An option whose own value - L weight lies below its
+            class's best by more than the bound lies above a known choice is in no best choice. What is left, the core,
+            goes through the dynamic programming, first with options of small loss only: its solution proves most of the
+            others away. Row i of its table holds, for every capacity x, the best value of the first i classes: f_i(x) =
+            max over the options of f_(i-1)(x - weight) + value, all options of a class at once as windows of one padded
+            row. The choice is found by walking back. If the rows do not fit in the allowed memory, only every
+            sqrt(classes)-th row is stored, and the others are computed again by blocks.
 Guarantees. Exact for the rounded values; rounding changes a value by less than 2^-52 of (largest value x number of
             classes, each taken up to a power of two). Among the best choices it is one of least total weight. Among
-            those, from the last class to the first, each class takes its lightest option that leaves a best choice to
-            the classes before it; of options of one weight the best, of those the first. Options are left out only when
-            they are in no best choice at all, so that ties are decided alike with and without them. Time O(capacity x
-            options) where nothing can be left out (values proportional to weights), memory O(capacity x sqrt(classes)).
+            these choices, from the last class to the first, each class takes its lightest option that leaves a best
+            choice to the classes before it. Of options of one weight it takes the best, and of equally good options the
+            first. Options are left out only when they are in no best choice at all, so that ties are decided alike with
+            and without them. Time O(capacity x options) where nothing can be left out (values proportional to weights),
+            memory O(capacity x sqrt(classes)).
 Source.     Section 3.1 of the arbitration paper, equation 1; dominance: Sinha and Zoltners, "The multiple-choice
             knapsack problem" (1979); bound and core: Dyer, Riha, Walker, "A hybrid dynamic programming/branch-and-bound
             algorithm for the multiple-choice knapsack problem" (1995), Pisinger (1995); walk back: Hirschberg (1975).

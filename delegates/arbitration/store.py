@@ -3,9 +3,9 @@
 Problem.    The curve of an application must be there at its next run, on another node, after an upgrade, and be
 separate from later measurements. Algorithm.  Each save of a name adds a version. The newest is what `load` returns;
 older ones stay (up to `KEPT`), so
-            that a bad measurement can be undone. Then the version before it is written once more, as the newest; to
-            undo again goes on to the one before that. The file is written beside the old one and renamed over it;
-            writers take turns by a lock file.
+            that a bad measurement can be undone. Then the store writes the version before it once more, as the newest;
+            a second undo goes on to the one before that. A new file beside the old one replaces it by a rename; writers
+            wait for one another by a lock file.
 Guarantees. A reader sees the file before or after a save, never half of one. Two writers lose nothing. Units stand in
             the file.
 """

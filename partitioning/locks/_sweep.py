@@ -41,8 +41,8 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
     ----------
     names : partition methods, or ``all``.
     stripe_size_io : {"aligned", "both", "no", "yes"}
-        Which of them also with stripe-size I/O: aligned alone (as Figure 2 of the SDCI page has it), each, none; or
-        each with stripe-size I/O only.
+        The methods that are also run with stripe-size I/O: aligned alone (as Figure 2 of the SDCI page has it), each,
+        none; or each with stripe-size I/O only.
 
     Raises
     ------

@@ -28,8 +28,8 @@ class FileSystem:
     name : str
         For people.
     protocol : {"none", "server", "token"}
-        Nobody locks; each server grants extent locks of its object (Lustre); clients negotiate byte-range tokens of the
-        file (GPFS).
+        No process locks; each server grants extent locks of its object (Lustre); clients negotiate byte-range tokens of
+        the file (GPFS).
     granularity_bytes : int
         Lock unit: required ranges are rounded to it. 0: the stripe size of the geometry.
     growth_bytes, growth_holders : int
@@ -52,7 +52,7 @@ class FileSystem:
     commit_s : float
         A server's time from a write's transfer to its answer, in which it may serve others: to commit a journal.
     dirty_server_bytes : int
-        Most that an aggregator's cache holds of what it has written and one server does not have yet; 0: no such limit.
+        Largest amount of written bytes in an aggregator's cache that one server does not have yet; 0: no such limit.
     dirty_client_bytes : int
         The same for all servers together. Both 0: no cache, a round ends when its data is on the servers.
     """
@@ -145,8 +145,8 @@ def _with_defaults(system: FileSystem, changes: dict[str, Any]) -> FileSystem:
 def lustre(**changes: Any) -> FileSystem:
     """Return Lustre about as on a Cray XT4 of the years of SC08 (Jaguar at ORNL), with `changes` to its fields.
 
-    Where each number comes from, or that it is an assumption: docs/explanation/locks.md. Lock units are stripes,
-    as the project's page says; present Lustre locks pages of clients: ``lustre(granularity_bytes=4096)``.
+    The source of each number, or a note that it is an assumption: docs/explanation/locks.md. Lock units are stripes, as
+    the project's page says; present Lustre locks pages of clients: ``lustre(granularity_bytes=4096)``.
     """
     system = FileSystem(
         name="Lustre",

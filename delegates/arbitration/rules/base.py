@@ -2,7 +2,7 @@
 
 Algorithm.  A policy is asked with jobs and a machine (`allocate`), or with many sets of jobs at once (`simulate`),
             which asks `allocate` set by set where the class has no faster way. A `Formula` is a number for each job
-            from the sizes of all; it is written once, for arrays, and both ways use it.
+            from the sizes of all jobs; it is written once, for arrays, and both ways use it.
 Guarantees. Where a formula rounds up, jobs may together exceed the pool, and share I/O nodes then
             (``Allocation.is_within_pool``). `simulate` finds the numbers that `allocate` finds (tested).
 Source.     Section 3.2 of the arbitration paper.

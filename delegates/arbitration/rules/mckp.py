@@ -11,7 +11,7 @@ Algorithm.  Each setting changes options or values of the knapsack (mpiio_ext.de
             migration     options other than the present one lose the share migration_cost_s / horizon_s of their value:
                           the time in which a job that is moved does no I/O, of the time until the next decision;
             hysteresis    as many running jobs as possible keep their I/O nodes, unless the whole allocation gains
-                          more than this share; with 0 they keep it where moving them would gain nothing;
+                          more than this share; with 0 they keep it if moving them would gain nothing;
             shared node   one I/O node is shared by all jobs that ask: an option of weight 0 and the value of one node
                           divided by the number of jobs (Section 3.1); the other nodes are given out.
             A job without a curve gets the system's default (STATIC's number, Section 3.1); smaller numbers only where
