@@ -1,7 +1,7 @@
 """``mpiio-ext pioneer replay``: carrying out a workload path by as many ranks as there are.
 
-Every rank makes its own plan. What goes wrong on one of them, a name that leads out of the folder or a file that cannot
-be made, ends all of them after they have agreed on it, so that none waits for another.
+Every rank makes its own plan. A fault on one rank, such as a name that leads out of the folder or a file that cannot be
+made, ends all ranks after they have agreed on it, so that no rank waits for another.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Figures.   Throughput (the paper's Figure 5), file-data operations and their rat
 Choices.   Nothing is sampled: all operations count. Series have `BINS` equal bins of the longer makespan. The time unit
            of the arrival rates is 1 / `UNITS` of the original's makespan, the same for both. Where the numbers of
            processes differ, operations of the synthetic workload's children are weighted so that it has as many as the
-           original. The metrics are those of the workload paths (`compare.metrics`), which the weight does not touch;
-           those of time are the root's.
+           original. The metrics are those of the workload paths (`compare.metrics`), which the weight does not affect;
+           metrics of time are the root's.
 """
 
 from __future__ import annotations

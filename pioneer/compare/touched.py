@@ -148,13 +148,13 @@ def _kinds(layers: Sequence[str], names: Sequence[str]) -> list[Operation]:
 
 
 def _flags(kinds: Sequence[Operation]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which operations move data, and which of them write."""
+    """Return the operations that move data, and the ones among them that write."""
     moves = np.array([kind.role in _MOVING for kind in kinds], np.bool_)
     return moves, np.array([bool(kind.writes) for kind in kinds], np.bool_)
 
 
 def accesses_of(layers: Sequence[str], names: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which operations move data, and which of them write."""
+    """Return the operations that move data, and the ones among them that write."""
     return _flags(_kinds(layers, names))
 
 

@@ -1,10 +1,10 @@
 """A trace as a Darshan log.
 
 Problem. Darshan's own runtime cannot separate what this library does from what the MPI library does, and people have
-tools for its logs, not for traces. Algorithm: each rank's trace is read once, in batches, into the counters of three
-modules and their heat maps; records of all ranks are reduced; Darshan's library writes the log. The job lasts, as for
-Darshan's runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and after is not
-counted. Without MPI it lasts as long as the process.
+tools for its logs, not for traces. Algorithm: the converter reads each rank's trace once, in batches, into the counters
+of three modules and their heat maps. It reduces the records of all ranks. Darshan's library writes the log. The job
+lasts, as for Darshan's runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and
+after is not counted. Without MPI it lasts as long as the process.
 
 Guarantees. The log is there whole or not at all. A module lacks something (a rank without a trace, or killed, calls
 that were not recorded): it is marked as partial, and `Written.lacks` says why. Memory depends on the files, and with
@@ -106,7 +106,7 @@ def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Source]]:
 
 
 def _moment(batch: pa.RecordBatch, pattern: str, *, end: bool) -> int | None:
-    """Return when the first call of a name began or ended; None: it is not among the rows."""
+    """Return when the first call of a name began or ended; None if no row has that name."""
     names = batch.column("operation").dictionary.to_pylist()
     codes = [code for code, name in enumerate(names) if re.fullmatch(pattern, name)]
     found = np.flatnonzero(np.isin(batch.column("operation").indices.to_numpy(), codes))

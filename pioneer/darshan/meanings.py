@@ -1,7 +1,7 @@
 """The role of a function in a module of Darshan, for Python and for the recorder in C.
 
 Problem. A trace has every call of three layers; Darshan has modules, which count some functions and leave out others.
-Algorithm. The table of I/O calls (`common.iocalls`) says of each function what it is to its module and which counter
+Algorithm. The table of I/O calls (`common.iocalls`) gives for each function its role in its module and the counter that
 grows. The generator of the tracer (`csrc/tools/trace/generate.py`) loads this file alone, before the package is there.
 Guarantee. The standard library suffices.
 """

@@ -1,12 +1,13 @@
 """Recordings of ``mpiio-ext run --report`` and ``--darshan``: counters of each process in a file of bounded size.
 
 Problem. A trace grows with the calls; a recording does not. It is read while its process lives, after that was killed,
-and when the file is damaged. Algorithm. The tracer's library writes it (``csrc/tools/trace/mpiox_recording_format.h``):
-a header, and items one behind the other, each with its kind and length. All items are looked at once; records become
-those of `records`, with moments since the start of the job.
+and when the file is damaged.
+Algorithm. The tracer's library writes it (``csrc/tools/trace/mpiox_recording_format.h``): a header, and items one
+behind the other, each with its kind and length. All items are processed at once; records become those of `records`,
+with moments since the start of the job.
 
-Guarantees. Whatever the bytes of a file are, it is read, or ValueError says that it is no recording. `problem` says
-what could not be read.
+Guarantees. The reader reads a file whatever its bytes are, or ValueError reports that it is no recording. `problem`
+says what could not be read.
 """
 
 from __future__ import annotations
@@ -436,7 +437,8 @@ def left_out(paths: Sequence[Path]) -> LeftOut:
 def moved_beside(paths: Sequence[Path]) -> list[tuple[str, tuple[str, int], tuple[str, int]]]:
     """Return the bytes of programs without MPI beside one that has it, as (command, ("read", B), ("written", B)).
 
-    Those of the same command line are one; those that have moved hardly anything beside the others are left out.
+    Programs of the same command line count as one; programs that have moved hardly any bytes compared with the others
+    are left out.
 
     Parameters
     ----------

@@ -3,9 +3,9 @@
 Problem. Darshan's runtime updates a record at every call. A trace of millions of calls has to become the same numbers
 in seconds, and in memory that depends on the files alone.
 
-Algorithm. Calls come in batches, in the order of their starts. Those of a batch are sorted by record; what a counter
-needs of the call before it (where that ended, whether it read or wrote) is the neighbour, or what was kept of the
-batch before. Sums, extremes and running maxima are then steps over all calls at once.
+Algorithm. Calls come in batches, in the order of their starts. The calls of a batch are sorted by record. A counter
+that needs the call before (its end, or whether it read or wrote) finds it in the neighbouring row, or in the values
+stored of the batch before. Sums, extremes and running maxima are then steps over all calls at once.
 
 Guarantees. Counters are those of Darshan's runtime (darshan-posix.c, -mpiio.c, -stdio.c): the same buckets, the same
 32 sizes and strides that are followed at most, and the same time for calls that overlap (counted once). Times are

@@ -4,8 +4,8 @@ Problem. Counters give amounts, not times. Algorithm: a heat map has the bytes r
 200 at most. A call's bytes are spread over its time; when the run outlasts the bins, pairs are added up and the width
 doubles (darshan-heatmap.c). DXT keeps offset, length, start and end of every access, of each file and rank.
 
-Guarantees. All heat maps of a log have equal bins, up to the end of the job. DXT takes 32 bytes an access in memory; so
-it is made only where it is asked for.
+Guarantees. All heat maps of a log have equal bins, up to the end of the job. DXT needs 32 bytes of memory for each
+access, so it is made only on request.
 """
 
 from __future__ import annotations

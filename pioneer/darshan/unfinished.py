@@ -3,8 +3,8 @@
 Problem. A call counts when it has ended. A rank that waits in a collective call, or in a write, for minutes, until it
 is killed there, would have spent no time in it.
 
-Algorithm. A thread says in the header of its recording which call it is in, and a call on a file inside of that one,
-and the library what it does in it (``csrc/tools/trace/mpiox_recording_format.h``). Each such call becomes a step, which
+Algorithm. A thread writes into the header of its recording the call that it is in, a call on a file inside of that one,
+and the library's activity in it (``csrc/tools/trace/mpiox_recording_format.h``). Each such call becomes a step, which
 lasts until the process had ended. Of an MPI-IO call that is what is left without the calls and waits in it, as for
 calls that have ended.
 

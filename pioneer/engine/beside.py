@@ -62,7 +62,7 @@ def mapping_flags(extra: Mapping[str, Any]) -> int:
 
 
 def size_of(name: str, extra: Mapping[str, Any], size: int) -> int:
-    """Return the size in bytes with which a call is made; `size`: that of the trace, negative if unknown."""
+    """Return the size in bytes with which a call is made; `size`: the size in the trace, negative if unknown."""
     return max(0, int(extra.get(MOVED, size)) if name in MOVED_SIZES else size)
 
 

@@ -1,7 +1,8 @@
-"""Which operations the engine issues: each by its own name, by another call that does the same, or not at all.
+"""The operations that the engine issues: each by its own name, by another call with the same effect, or not at all.
 
-The table of I/O calls says which, and why one is left out; that is counted in the plan, and printed by ``mpiio-ext
-pioneer replay``. A test holds it against everything that the tracer records.
+The table of I/O calls states which of these applies, and the reason for leaving an operation out. The plan counts these
+operations, and ``mpiio-ext pioneer replay`` prints the counts. A test holds it against everything that the tracer
+records.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ OPERATIONS = _Operations()
 
 
 def engine_number(layer: str, name: str) -> int | None:
-    """Return the engine's number of an operation; None: the engine leaves it out, or it is of no layer.
+    """Return the engine's number of an operation; None if the engine leaves it out, or it is of no layer.
 
     An operation that is written under another layer than its own has no open file there, and is not made.
     """

@@ -93,7 +93,7 @@ def _moved(path: WorkloadPath, members: Mapping[int, tuple[int, ...]]) -> set[in
 
 
 def _own_view(found: dict[str, Any], plan: Plan, row: int) -> dict[str, Any] | None:
-    """Return the `extra` of a call that sets a view with that of the plan's rank; None: it does not make the call."""
+    """Return a call's `extra` with the view that the plan's rank sets; None if that rank does not make the call."""
     at = np.flatnonzero(plan.ids == row)
     if not at.size:
         return None

@@ -90,7 +90,7 @@ class Requests:
         return place
 
     def wait(self, extra: dict[str, Any], file: str | None) -> int | None:
-        """Return the place of the call that a wait ends; -1: all; None: there is no such call."""
+        """Return the place of the call that a wait ends; -1: all calls; None: there is no such call."""
         if "request" in extra:
             wanted = extra["request"]
             number = next((key for key in self.of_number if key[1] == wanted and file in (None, key[0])), None)

@@ -1,4 +1,4 @@
-"""Points at which all ranks of a replay have to meet, since one of them changes what others use.
+"""Points at which all ranks of a replay have to meet, because one rank changes a file that others use.
 
 Problem.   A path has no barriers: they are no I/O. But the root removes a file when the children are done with it, and
            children open what the root has made. Without the program's barriers a rank that is late would find a file

@@ -59,7 +59,7 @@ class Parts:
         self._seen: dict[Rule, PathInfo] = {}
 
     def rule_of(self, row: int) -> Rule | None:
-        """Return the rule of the communicator on which the file of an operation was opened; None: it has none."""
+        """Return the rule of the communicator on which the file of an operation was opened; None if it has no rule."""
         return self._of_session.get(self._of[row]) if self._opens else None
 
     def members(self, row: int) -> tuple[int, ...] | None:
@@ -77,7 +77,7 @@ class Parts:
         return tuple(rank for rank in found if mask >> groups[rank] & 1) or (self._rank,)
 
     def offset(self, row: int, group: int, offsets: Mapping[int, int]) -> int | None:
-        """Return this rank's offset of an access; None: the file has no communicator of a part, or it is unknown.
+        """Return this rank's offset of an access; None if the file has no communicator of a part, or it is unknown.
 
         Parameters
         ----------

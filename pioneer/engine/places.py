@@ -1,4 +1,4 @@
-"""Where the files of a path are when it is carried out: below one folder, and nowhere else.
+"""The places of a path's files during a replay: all of them lie below one folder.
 
 A path has the names of the program that was traced. ``/scratch/u/out.nc`` becomes ``FOLDER/scratch/u/out.nc``,
 ``run/out.nc`` becomes ``FOLDER/run/out.nc``. A name that would leave the folder is refused, with the option that

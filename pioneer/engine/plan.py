@@ -3,12 +3,12 @@
 Problem.   A path says what the representatives have done. Another rank has other names and other offsets; and there may
            be more ranks, or fewer, than were traced.
 Algorithm. A rank belongs to a group (`path.groups_of_ranks`). Its offset in a shared file is that of the root plus its
-           rank times the distance, per rank, of the representative from the root. Where that is no whole number, or the
-           root takes no part, it is the representative's own. In a file of a communicator ranks count by their places
-           in it (`parts`). Views become those of the rank (`rank_views`); offsets through views that differ between
-           ranks do not move. Private files have the offsets of the representative. An operation in a session uses the
-           handle of that session, a wait the request of the call that it ends. The handle is closed by the last close
-           of its session: those before are of its duplicates, which are left out.
+           rank times the distance, per rank, of the representative from the root. If this offset is no whole number, or
+           the root takes no part, the rank uses the representative's own offset. In a file of a communicator ranks
+           count by their places in it (`parts`). Views become those of the rank (`rank_views`); offsets through views
+           that differ between ranks do not move. Private files have the offsets of the representative. An operation in
+           a session uses the handle of that session, a wait the request of the call that it ends. The handle is closed
+           by the last close of its session: those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
            no open, it has no name, or the trace lacks its view. What one rank leaves out of a collective all
            leave out. What cannot be planned is an error that names its operation. All numbers of a plan are in range.
@@ -253,7 +253,7 @@ class Planner:
         return self.handles.slot_of.get(session, -1) if session >= 0 else -1
 
     def _other(self, row: int, kind: Operation, extra: dict[str, Any]) -> int:
-        """Return the mapping that a call makes or uses, the handle that a copy goes to; -1: none."""
+        """Return the mapping that a call makes or uses, or the handle that a copy gets; -1 if there is none."""
         session, size = self.handles.of[row], self.sizes[row]
         if kind.role is Role.MAP:
             return self.mappings.add(session, extra, size)
@@ -363,7 +363,7 @@ class Planner:
         return False
 
     def row(self, row: int) -> Columns | None:
-        """Return the columns of an operation, without its slack time; None: it is left out."""
+        """Return the columns of an operation, without its slack time; None if the operation is left out."""
         kind, session = self.kinds[row], self.handles.of[row]
         number = engine_number(kind.layer, kind.name)
         if self._is_left_out(row, kind, session, number):

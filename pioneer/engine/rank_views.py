@@ -105,7 +105,7 @@ class RankViews:
         return view, _differ(views)
 
     def _seen(self, row: int) -> tuple[PathInfo, int] | None:
-        """Return ranks by their places in the communicator of a file; None: it is all ranks' or one rank's."""
+        """Return ranks by their places in the communicator of a file; None if the file is all ranks' or one rank's."""
         return None if self._parts is None else self._parts.seen(row)
 
     def _ends(self, row: int) -> list[list[View]] | None:

@@ -43,7 +43,7 @@ def are_free(allowed: Sequence[Collection[int]]) -> bool:
 def cores_free(comm: MPI.Intracomm) -> bool:
     """Return whether each rank of this rank's node has a core. Collective over `comm`.
 
-    What else runs on the node is not looked at: it comes and goes.
+    Other processes of the node are ignored, because they come and go.
     """
     found = comm.allgather((socket.gethostname(), sorted(os.sched_getaffinity(0))))
     return are_free([cores for host, cores in found if host == found[comm.rank][0]])
@@ -94,7 +94,7 @@ class Outcome:
 def needed_files(plan: Plan) -> dict[str, int]:
     """Return the files that have to be there, and how long they must be.
 
-    They are what the plan reads before it has written it, and what was there before the program.
+    They are the files that the plan reads before it has written them, and the files that existed before the program.
     """
     reading = {*reading_numbers(), OPERATIONS.get("mmap")}
     folders = {str(parent) for name in plan.paths for parent in Path(name).parents} | plan.folders
@@ -339,7 +339,7 @@ def replay(
 
     Returns
     -------
-    What this rank was to do, and what became of it.
+    The operations that this rank had to carry out, and their results.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Calls of a replay for its own purposes, hidden from the tracer of ``mpiio-ext trace``.
 
-Preparing the files, reading the path and loading Python modules are no I/O of the program that is carried out. Where
-the tracer is in the process, it is notified for the calling thread; elsewhere nothing happens.
+Preparing the files, reading the path and loading Python modules are no I/O of the program that is carried out. If the
+tracer is in the process, it is notified for the calling thread; otherwise nothing happens.
 """
 
 from __future__ import annotations
