@@ -1,7 +1,8 @@
 """The activity of ranks over time: requests of DXT, bytes by time of HEATMAP, and counters that are in no table.
 
-Problem. Counters are sums over ranks, and some are in no table. Counters do not show whether ranks are active at the
-same time, whether all of that time has I/O, whether equal requests need equal times, or which ranks share a block.
+Problem. Counters are sums over ranks, and some counters are in no table. Counters do not show whether ranks are active
+at the same time, whether all of that time has I/O, whether equal requests need equal times, or which ranks share a
+block.
 
 Content. :class:`Activity` of a log has a :class:`Row` for each file and direction, :class:`Calls` of each file, and a
 time line of bands of ranks. :mod:`.activity_read` makes it. Time with I/O is a :class:`Union` of intervals.
@@ -109,7 +110,7 @@ def spread(line: Line, run_time: float, rows: Whole, start: Numbers, end: Number
 
 @dataclasses.dataclass
 class Row:
-    """One file in one direction: a value for each rank that moves its bytes, and what holds for all of them.
+    """One file in one direction: a value for each rank that moves its bytes, and the properties that all ranks share.
 
     Attributes
     ----------
@@ -189,11 +190,11 @@ class Calls:
     opens, asked_syncs, views : calls that open it, that sync it, and that set a view, by MPI-IO, of all ranks.
     above : mapping of bool to tuple of float, float
         Seconds that an average rank, and its slowest one, spend in collective calls of HDF5 or PnetCDF that read
-        (False) and write (True), in which they wait before they call MPI-IO; zeros if they do not.
+        (False) and write (True), if they wait there before they call MPI-IO; else zeros.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
     apart : tuple of float, float, float
-        Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
-        kind; zeros if not known.
+        Seconds in MPI-IO calls of any kind: of the rank with least, of an average rank, and of the rank with most;
+        zeros if unknown.
     within : of whose calls `apart` is: of collective ones of HDF5 or PnetCDF, where one rank spends far less time in
         these.
     first, last : the rank with least of them, and that with most; -1 if not known.

@@ -1,4 +1,4 @@
-"""Read counters of a Darshan log that are in no table: calls of each file, and what a rank does alone.
+"""Read counters of a Darshan log that are in no table: calls of each file, and the activity of single ranks.
 
 Problem. Rules ask for counters that rows of a store do not have, of several layers, for each file.
 
@@ -74,7 +74,7 @@ def add_counters(found: Activity, log: DarshanFile) -> None:
 
 @contextlib.contextmanager
 def noted(found: Activity, module: str) -> Iterator[None]:
-    """Note a module that is damaged; what stands before the damage counts."""
+    """Note a module that is damaged; records before the damage count."""
     try:
         yield
     except DamagedLogError:
@@ -82,7 +82,7 @@ def noted(found: Activity, module: str) -> Iterator[None]:
 
 
 def counters(found: Activity, log: DarshanFile, module: str) -> Iterator[Columns]:
-    """Yield the records of a module; none of versions that are too old."""
+    """Yield the records of a module; none if its version is too old."""
     if module in log.modules and log.version_of(module) >= _OLDEST[module]:
         with noted(found, module):
             for part in log.counters(module):
@@ -184,7 +184,7 @@ def _add_sizes(found: Activity, columns: Columns) -> None:
 
 
 def _largest_shares(columns: Columns, processes: int) -> Numbers:
-    """Return the least share of a shared file's bytes that its busiest rank can have; 0 where it is not known.
+    """Return the least share of a shared file's bytes that its busiest rank can have; 0 if unknown.
 
     The log has the variance of the ranks' bytes: their squares add up to at most the bytes of the busiest times all.
     """
@@ -216,7 +216,7 @@ def _add_apart(found: Activity, columns: Columns) -> None:
 
 
 def _add_hdf5(found: Activity, log: DarshanFile) -> None:
-    """Add which files HDF5 opens, how often it flushes them, and what it moves of datasets, where all is known.
+    """Add the files that HDF5 opens, its flushes of each, and the bytes of datasets that it moves, if all are known.
 
     The datasets of each file count also where the log lacks some.
     """

@@ -1,4 +1,4 @@
-"""Read what ranks did when from a log: the requests of DXT, the bytes of HEATMAP; counters are `.activity_counters`'.
+"""Read the activity of ranks from a log: the requests of DXT, the bytes of HEATMAP; counters are `.activity_counters`'.
 
 Problem. DXT of many ranks is millions of requests, too many for a step of Python each, or for the memory.
 
@@ -355,7 +355,7 @@ def _regular(batch: _Batch, after: Whole, distance: Whole) -> Numbers:
 
 
 def _add_places(into: _Sums, batch: _Batch, part: slice, access: Access) -> None:
-    """Add which blocks a record shares with others, and how long its requests to each stripe take."""
+    """Add the blocks that a record shares with others, and the times of its requests to each stripe."""
     layout, offset, length = into.layout, batch.offset[part], batch.length[part]
     last = offset + np.maximum(length, 1) - 1
     size = layout.stripe_bytes or layout.block

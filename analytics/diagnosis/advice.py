@@ -1,4 +1,4 @@
-"""Advice: which hint, which strategy of ours, which command, and where it is described.
+"""Advice: the hint, the strategy of this library, the command, and the page that describes them.
 
 Every hint that this module names exists (``mpiio-ext hints``): a test checks each of them.
 """
@@ -196,7 +196,7 @@ def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
 
 
 def come_together(rank: int | None = None) -> Advice:
-    """A rank comes late to collective calls; None: perhaps one does."""
+    """A rank arrives late at collective calls; None: perhaps one does."""
     if rank is None:
         return Advice(
             "Check whether ranks arrive at these calls at the same time (measure an MPI_Barrier before such a call),"
@@ -230,7 +230,7 @@ def read_once(*, again: bool = False, alone: bool = False) -> Advice:
 
 
 def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
-    """Too many processes per OST; none where the file lies on all of the `osts` that are known to exist."""
+    """Too many processes per OST; no advice if the file lies on all of the `osts` that are known to exist."""
     if osts is not None and now >= osts:
         return []
     wanted = int(min(max(2, min(processes, 8 * max(now, 1))), osts or math.inf))
@@ -270,7 +270,7 @@ def aggregators(direction: str, wanted: int, *, fewer: bool = False) -> Advice:
 
 
 def parallel_root(direction: str, *, filled: bool = False) -> Advice:
-    """One rank does it all, or few do; `filled`: no MPI-IO call asks for the bytes."""
+    """One rank or a few ranks do all the work; `filled`: no MPI-IO call requests the bytes."""
     instead = "gathering it in few ranks" if direction == "write" else "getting it from few ranks"
     return Advice(
         f"If the other ranks wait meanwhile, let all ranks {direction} their part (collective MPI-IO, parallel HDF5,"
@@ -331,7 +331,7 @@ def metadata(
 
 
 def imbalance(by_bytes: bool, collective: bool = True) -> Advice:
-    """One rank takes longer than the others; of a program without collective calls no hint helps."""
+    """One rank takes longer than the others; no hint helps a program without collective calls."""
     if by_bytes and not collective:
         return Advice(
             "Spread the data more evenly over ranks; or use collective calls (MPI-IO, parallel HDF5):"

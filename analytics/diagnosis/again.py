@@ -1,7 +1,8 @@
-"""Which bytes of a file are moved again: by their numbers, places and order.
+"""The bytes of a file that are moved again, by their numbers, places and order.
 
-Problem. A log has how many bytes are read and written, and up to which place, but not which bytes. Algorithm. More
-bytes than there are places were moved again, unless the counters show another reason: appends, gaps, turns of one rank.
+Problem. A log has the number of bytes read and written, and the last place, but not the bytes themselves.
+Algorithm. More bytes than there are places were moved again, unless the counters show another reason: appends, gaps,
+turns of one rank.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Circumstances:
-    """What is known of a job beside its rows of files, and how a diagnosis names it.
+    """A job's properties beside its rows of files, and the names of files in a diagnosis.
 
     Attributes
     ----------
@@ -100,8 +100,8 @@ class Case:
     def _in_io(self) -> tuple[str, str, Numbers]:
         """Return what the time in I/O is, in words, what that means, and its part of each file's exclusive time (s).
 
-        DXT shows when any rank is in a call, HEATMAP in which bins of time bytes move; without them a file counts from
-        its first to its last access.
+        DXT shows when any rank is in a call, HEATMAP the bins of time in which bytes move. Without them a file counts
+        from its first to its last access.
         """
         exclusive, seen, any_rank = (
             self.files.exclusive,
@@ -156,7 +156,7 @@ class Case:
 
     @functools.cached_property
     def _called(self) -> Numbers:
-        """Return the time in calls on each file (s): in which any rank is in one, or else that of its slowest rank."""
+        """Return the time in calls on each file (s): in which any rank is in one, or else the slowest rank's time."""
         found = np.fmax(self.in_requests, self.in_mpi)
         for place, (row, sure) in enumerate(zip(self.rows, self.complete, strict=True)):
             if row is not None and sure:
@@ -188,7 +188,7 @@ class Case:
 
     @functools.cached_property
     def syncs(self) -> Numbers:
-        """Return how often the program syncs each file, by MPI-IO where it opens it so; 0 where it is not known."""
+        """Return how often the program syncs each file, by MPI-IO if it opens the file so; 0 if unknown."""
         asked, syncs = (
             np.array([float(getattr(one, name)) for one in self.calls]) for name in ("asked_syncs", "syncs")
         )
@@ -218,7 +218,7 @@ class Case:
 
     @functools.cached_property
     def in_mpi(self) -> Numbers:
-        """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 where it is not known."""
+        """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 if unknown."""
         return self.of_mpi(self.files.direction)
 
     @functools.cached_property
@@ -229,7 +229,7 @@ class Case:
     def of_mpi(self, *ways: str, mean: bool = False) -> Numbers:
         """Return the time (s) of each file's slowest rank, or an average one, in MPI-IO calls that read, or write.
 
-        Where ranks wait in calls of a library above, it is the time in these.
+        If ranks wait in calls of a library above, it is the time in these calls.
         """
         ledger = self.ledger
         asked = ledger.means(*ways, layer="MPI-IO").least if mean else ledger.likely_of_files(*ways, layer="MPI-IO")
@@ -261,7 +261,8 @@ class Case:
     def calling(self) -> float:
         """Return the time (s) for I/O of the program's own calls: of the slowest rank, where that is longer.
 
-        MPI-IO calls take longer than their requests, and calls on several files longer than those on the critical ones.
+        MPI-IO calls take longer than their requests, and calls on several files take longer than calls on the critical
+        ones.
         """
         slowest = self.ledger.slowest(self.files.direction)
         inside = max(self.inside_mpi(None), slowest.least if slowest.narrow else 0.0)
@@ -298,7 +299,7 @@ class Case:
 
     @functools.cached_property
     def per_job(self) -> dict[str, float]:
-        """Return the value of every factor for the job; NaN where it is unknown."""
+        """Return the value of every factor for the job; NaN if unknown."""
         found = factors(self.files.direction)
         return {name: float(one.of_jobs(self.files, self.thresholds)[0]) for name, one in found.items()}
 
@@ -311,7 +312,7 @@ class Case:
         return out
 
     def common_sizes(self, chosen: Any) -> list[float]:
-        """Return the sizes (B) of most requests to chosen files, the commonest first; none where the mean is one.
+        """Return the sizes (B) of most requests to chosen files, the commonest first; none if one of them is the mean.
 
         The log has the sizes that are common in any file: these are the chosen ones' where they are not too many.
         """
@@ -347,7 +348,7 @@ class Case:
         return most, bins(self.files.direction)[place + 1 :]
 
     def of_large(self, chosen: Any) -> float:
-        """Return the most time (s) that requests larger than most of chosen files can take; NaN: not known.
+        """Return the most time (s) that requests larger than most of chosen files can take; NaN if unknown.
 
         None of them takes longer than the longest request.
         """
@@ -358,7 +359,7 @@ class Case:
         return time
 
     def traced_part(self, size: float, chosen: Any) -> float:
-        """Return the share of the time in requests that those of at most `size` (B) have; NaN where DXT lacks any.
+        """Return the share of the time in requests that requests of at most `size` (B) have; NaN if DXT lacks any.
 
         And where the chosen files are not nearly all that is accessed: DXT has it of all of them together.
         """
@@ -389,7 +390,7 @@ class Case:
         return float(inside[known].sum()) / time if time > 0 else float("nan")
 
     def total(self, name: str, chosen: Any) -> float:
-        """Return the sum of a column over chosen files; NaN where none is known."""
+        """Return the sum of a column over chosen files; NaN if none is known."""
         values = self.files[name][chosen]
         return float(np.nansum(values)) if not np.isnan(values).all() else float("nan")
 
@@ -494,7 +495,7 @@ class Case:
 
     @functools.cached_property
     def of_distinct(self) -> float:
-        """Return the same, of what is moved again and again only once: what the job gets for its time."""
+        """Return the same, with bytes that are moved again and again counted once: the job's gain for its time."""
         moved = np.nan_to_num(self.files["{bytes}"])
         once = moved / np.nan_to_num(self.again, nan=1.0)
         return self.bandwidth * float(once.sum()) / float(moved.sum()) if moved.sum() > 0 else self.bandwidth
@@ -555,7 +556,7 @@ class Case:
 
     @functools.cached_property
     def of_owners(self) -> Numbers:
-        """Return the time (s) in data calls, and the bytes, of each rank in files of its own; zeros if not known."""
+        """Return the time (s) in data calls, and the bytes, of each rank in files of its own; zeros if unknown."""
         own = (self.owners >= 0) & self.files.counted
         values = (np.where(own, np.nan_to_num(self.files[name]), 0.0) for name in ("{time}", "{bytes}"))
         count = int(np.nan_to_num(max(self.processes, 1.0 + max(self.owners, default=0))))
@@ -565,14 +566,14 @@ class Case:
     def rank_time(self) -> tuple[float, float]:
         """Return the time that a rank spends in metadata calls and in data calls, of both directions (s).
 
-        Where few ranks make nearly all metadata calls, it is that of the slowest of them.
+        If few ranks make nearly all metadata calls, it is the time of the slowest of these ranks.
         """
         meta = self.busiest("meta")
         return (meta if self.alone is None else max(meta, self.alone[1])), self.busiest("read", "write")
 
     @property
     def metadata(self) -> float:
-        """Return the share of metadata calls in the time that a rank spends in calls; NaN where it spends none."""
+        """Return the share of metadata calls in the time that a rank spends in calls; NaN if it spends none."""
         meta, data = self.rank_time
         return meta / (meta + data) if meta + data > 0 else float("nan")
 
@@ -596,7 +597,7 @@ class Case:
 
     @functools.cached_property
     def run_time(self) -> float:
-        """Return the time in which any log of the job runs (s); NaN where that is unknown."""
+        """Return the time in which any log of the job runs (s); NaN if unknown."""
         return ranks.run_time(self.files)
 
     @functools.cached_property
@@ -622,7 +623,7 @@ class Case:
 
     @functools.cached_property
     def in_all_calls(self) -> float:
-        """Return the time (s) in calls of any file, of all ranks together; NaN where MPI-IO may wait beside them."""
+        """Return the time (s) in calls of any file, of all ranks together; NaN if MPI-IO may wait beside them."""
         files = self.files
         called = any(
             (files[f"mpiio_{kind}_{way}s"] > 0).any() for kind in ("coll", "indep", "nb") for way in ("read", "write")
@@ -737,7 +738,7 @@ class Case:
         return float(max([most, *above]))
 
     def finding(self, cause: Cause, claim: Claim, *, chosen: Any = None, osts: Any = ()) -> Finding | None:
-        """Return the finding of a claim, or None where it explains too little of the I/O, of the run, or at all.
+        """Return the finding of a claim; None if it explains too little of the I/O or of the run, or nothing.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """A cause of slow I/O is one record: its rule, its words, its advice and further facts.
 
-Problem. A cause has a rule that finds it, sentences, advice, a section of a page, and effects that it explains away.
-Wherever one of them is elsewhere, it is forgotten.
+Problem. A cause has a rule that finds it, sentences, advice, a section of a page, and effects that it explains away. If
+one of these parts stands elsewhere, authors forget it.
 
 Algorithm. Each rule is followed by its :class:`Cause` in the same module; :data:`.causes.CAUSES` has all causes in
 order. The first sentence, gains, pages, the table of triggers and the list of rules all come from
@@ -54,7 +54,7 @@ class Cells(NamedTuple):
     def of_darshan(self, direction: Direction) -> list[str]:
         """Return the kinds of calls that a Darshan log has the time of: of waits in calls, all.
 
-        A log has the time of syncs in that of writes; recordings have it apart.
+        A log counts the time of syncs as time of writes; recordings count it separately.
         """
         if not set(self.kinds) <= {"data", "read", "write", "sync", "open", "stat"}:
             return []

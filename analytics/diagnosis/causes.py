@@ -1,7 +1,7 @@
 """All causes, in the order in which their rules are tried, and the causes that are effects of other ones.
 
-Each rule looks at a :class:`Case` and returns a finding or nothing. A share of critical time is either the exclusive
-time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Evidence
+Each rule inspects a :class:`Case` and returns a finding or None. A share of critical time is either the exclusive time
+of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Evidence
 against a cause keeps it away. Where few ranks move the data, not all meet at an OST. A sure cause removes those that
 are only its effects.
 """
@@ -150,6 +150,6 @@ def _less_sure(one: Finding, found: list[Finding]) -> Finding:
 
 
 def _about(case: Case, finding: Finding) -> Flags:
-    """Return the critical files that take the time of which a finding is, without those that hardly take any."""
+    """Return the critical files with the time that a finding is about, without the files that hardly have any."""
     there = case.about[finding.cause] & case.files.critical
     return np.asarray(there & (case.exclusive >= case.limits.reported * case.time))

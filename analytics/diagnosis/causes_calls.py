@@ -8,7 +8,7 @@ the requests within the MPI-IO calls write more bytes than the program. Without 
 each read. Tiny pieces are a cause if a rank makes many, and spends its time in them.
 
 Guarantees. Bytes that a program reads or writes through POSIX itself, beside MPI-IO, are not the MPI library's. So
-there is no finding if the requests take longer than the MPI-IO calls. There is none either if the requests write
+there is no finding if the requests take longer than the MPI-IO calls. There is no finding either if the requests write
 exactly the program's bytes, and reads do not alternate with writes.
 """
 
@@ -129,7 +129,7 @@ def keeps_pointer(name: str | None) -> bool:
 
 
 def shared_pointers(files: Files) -> Flags:
-    """Return for each file whether an MPI library keeps a shared pointer in it; false where names are not known."""
+    """Return for each file whether an MPI library stores a shared pointer in it; false if names are unknown."""
     names = files.table["file"].to_pylist() if "file" in files.table.schema.names else [None] * len(files)
     return np.array([keeps_pointer(name) for name in names], bool)
 
@@ -246,7 +246,7 @@ SHARED_POINTER = Cause(
 
 
 def read_amplification(case: Case) -> Finding | None:
-    """The MPI library reads ranges of which the program wants pieces: data sieving, or collective buffers."""
+    """The MPI library reads ranges of which the program uses pieces: data sieving, or collective buffers."""
     files, limits = case.files, case.limits
     asked, read = files["mpiio_bytes_read"], files["bytes_read"]
     chosen = files.critical & (asked > 0) & (read >= limits.amplified * asked)
@@ -364,7 +364,7 @@ def read_modify_write(case: Case) -> Finding | None:
 def _in_their_calls(case: Case, chosen: Flags) -> float:
     """Return the time (s) of a rank in writes of MPI-IO that read what they overwrite; 0 if requests hardly fill it.
 
-    The calls go on between their reads. Where they take far longer than requests, ranks exchange data, or wait.
+    The calls go on between their reads. If the calls take far longer than requests, ranks exchange data, or wait.
     """
     called = 0.0 if case.write else case.busiest("write", layer="MPI-IO", chosen=chosen)
     called = 0.0 if np.array(case.complete)[chosen].all() else called  # DXT shows how long ranks read
@@ -372,7 +372,7 @@ def _in_their_calls(case: Case, chosen: Flags) -> float:
 
 
 def _instead_of_sieving(case: Case, written: float, stored: float) -> list[Advice]:
-    """Return what to do: writing the pieces alone gains where there are no gaps, or where these are far larger.
+    """Return the advice: writing the pieces alone gains if there are no gaps, or if the gaps are far larger.
 
     Between, requests of the pieces may take longer than reading and writing the gaps: tried with programs of
     tests/corpora/advice_trials.py.
@@ -385,8 +385,8 @@ def _instead_of_sieving(case: Case, written: float, stored: float) -> list[Advic
 def _mean_piece(case: Case, chosen: Flags) -> list[Evidence]:
     """Return as evidence how large the pieces that the program writes are at most, where they are known to be small.
 
-    No piece is larger than its call. Of what a request writes, with gaps, the program's bytes are no more than its part
-    of all; without gaps, nothing tells where pieces end.
+    No piece is larger than its call. With gaps, the program's bytes in a request are no more than their share of all
+    bytes; without gaps, nothing shows the ends of pieces.
     """
     files = case.files
     written, stored = (float(np.nansum(files[name][chosen])) for name in ("mpiio_bytes_written", "bytes_written"))
@@ -594,7 +594,7 @@ def _within_calls(case: Case) -> Flags:
 
 
 def _of_all(case: Case, way: str) -> Numbers:
-    """Return the time (s) of all ranks in MPI-IO reads or writes of each file; 0 where it is not known."""
+    """Return the time (s) of all ranks in MPI-IO reads or writes of each file; 0 if unknown."""
     return case.of_mpi(way, mean=True) * case.ledger.processes
 
 
@@ -608,7 +608,7 @@ def _followed(case: Case) -> Flags:
 
 
 def _of_requests(case: Case) -> Numbers:
-    """Return which share of a file's MPI-IO writes are requests: of collective ones, where the rest is the exchange.
+    """Return the share of requests in a file's MPI-IO writes; in collective writes the rest is the exchange.
 
     All ranks wait for the one that is longest in requests.
 
@@ -624,7 +624,7 @@ def _of_requests(case: Case) -> Numbers:
 
 
 def sieving(case: Case) -> Flags:
-    """Return for each file whether more is read, while it is written, than MPI-IO asks for: by the MPI library."""
+    """Return for each file whether, while it is written, the MPI library reads more than MPI-IO calls request."""
     files = case.files
     extra = np.nan_to_num(files["bytes_read"]) - np.nan_to_num(files["mpiio_bytes_read"])
     needless = extra > case.limits.read_modify_write * np.nan_to_num(files["bytes_written"])

@@ -23,7 +23,7 @@ from mpiio_ext.analytics.tables.arrays import Flags
 
 
 def slow_folder(case: Case) -> Finding | None:
-    """Files of one folder take far longer than those of another one."""
+    """Files of one folder take far longer than files of another one."""
     files, least = case.files, case.limits.alike_files
     names = files.table["file"].to_pylist() if "file" in files.table.schema.names else [None] * len(files)
     folders = np.array([posixpath.dirname(name or "") for name in names], dtype=object)

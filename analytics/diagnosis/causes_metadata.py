@@ -2,8 +2,8 @@
 
 Problem. The time of a job may be spent on calls that neither read nor write.
 
-Algorithm. The times of these calls (:mod:`.ranks`) are held against those of a rank in data calls and against the run
-time. Confidence is high where a process makes many of them, and they take much of the run.
+Algorithm. The rules compare the times of these calls (:mod:`.ranks`) with the time of a rank in data calls and with the
+run time. Confidence is high where a process makes many of them, and they take much of the run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Counted:
 
 
 def _counted(case: Case, chosen: Flags) -> list[Counted]:
-    """Return the kinds of metadata calls on chosen files, those with many calls, most of them first.
+    """Return the kinds of metadata calls on chosen files that have many calls, the kind with most calls first.
 
     Seeks count where a rank makes few other calls: a seek that fetches no data takes hardly any time.
     """
@@ -141,7 +141,7 @@ def _only_streams(files: Files) -> bool:
 
 
 def _stormed(case: Case) -> bool:
-    """Return whether files that are opened for little data, and take more time for metadata, take much of the time.
+    """Return whether much of the time belongs to files opened for little data, with more time for metadata.
 
     By their data and not by their time: of many files that are alike, some have slow opens by chance.
     """
@@ -153,7 +153,7 @@ def _stormed(case: Case) -> bool:
 
 
 def _storm(case: Case, counted: Sequence[Counted], shared: int, again: bool, sure: bool) -> str:
-    """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them.
+    """Return the activity of metadata calls, in words: of all ranks, or of the few that make nearly all of them.
 
     `counted`: the calls; `shared`: the number of files that all processes open; `again`: each process opens a file many
     times.
@@ -190,7 +190,7 @@ def _below(case: Case, chosen: Flags) -> list[Evidence]:
 
 
 def _seeks(case: Case, meta: float) -> Finding | None:
-    """Small pieces through the C library: what takes the time of few opens is the seeks, which drop its buffer."""
+    """Small pieces through the C library: the time of few opens is spent on seeks, which drop the library's buffer."""
     files, limits = case.files, case.limits
     counts, posix = np.nan_to_num(files["{requests}"]), files.requests("read") + files.requests("write")
     chosen = counts >= limits.many_opens * 100 * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
@@ -340,7 +340,7 @@ SHARED_OPENS = dataclasses.replace(
 
 
 def opening(case: Case) -> Finding | None:
-    """MPI-IO calls that open and close files take most of the time, and those of POSIX below do not."""
+    """MPI-IO calls that open and close files take most of the time, and the POSIX calls below do not."""
     chosen, each = case.opening > 0, np.maximum(np.nan_to_num(case.files["ranks"], nan=1.0), 1.0)
     time = float(case.ledger.opening().max())
     data = max(case.rank_time[1], case.busiest("read", "write", layer="MPI-IO"))
@@ -435,8 +435,8 @@ def syncs(case: Case) -> Finding | None:
 def _of_a_rank(case: Case, times: Numbers, chosen: Flags) -> float:
     """Return the time (s) of a rank on the chosen files, of that on each: ranks with own files work side by side.
 
-    DXT shows whose the files are, and then it is the time of the rank with most; else files of one rank each are spread
-    evenly, but those of rank 0.
+    DXT shows the ranks of each file, and then the time is that of the rank with most; else files of one rank each are
+    spread evenly over ranks, except rank 0's.
     """
     rows = [(place, case.rows[place]) for place in np.flatnonzero(chosen).tolist()]
     if all(row is not None for _, row in rows):

@@ -133,7 +133,7 @@ def root_writes(case: Case) -> Finding | None:
 
 
 def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
-    """Return the rank that moves nearly all bytes, in whatever files of these, and its share of all; None without.
+    """Return the rank that moves nearly all bytes, in any of these files, and its share of all bytes; None if none.
 
     HEATMAP has the bytes of each rank.
     """
@@ -423,7 +423,7 @@ FEW_AGGREGATORS = Cause(
 def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Return of each file the lag of its slowest rank, that rank's time, and bytes of it and of an average rank.
 
-    DXT has all ranks; without it a log has the slowest and the fastest one, with what they move both ways.
+    DXT has all ranks. A log without DXT has the slowest and the fastest rank, with the bytes that they move both ways.
     """
     files, moved = case.files, np.nan_to_num(case.files["{bytes}"])
     other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
@@ -446,9 +446,9 @@ def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
 def _gives(case: Case, share: Numbers) -> Flags:
     """Return for each file whether the rank with that share of its requests' bytes gives as much to collective calls.
 
-    Then each rank makes the requests of its own bytes; else a rank carries out what others have. The log has the sum of
-    the squares of the ranks' shares: where one has more, and the others are alike, the shares of both are the same.
-    Where all have as many bytes of requests, none of them does the work of others, either.
+    Then each rank makes the requests of its own bytes; else a rank carries out requests of other ranks. The log has the
+    sum of the squares of the ranks' shares: where one has more, and the others are alike, the shares of both are the
+    same. If all ranks have as many bytes of requests, none of them does the work of others, either.
     """
     files, given = case.files, np.array([calls.given for calls in case.calls])
     ranks, least = files["ranks"], files["fastest_rank_bytes"]

@@ -121,7 +121,7 @@ def _updates(case: Case) -> Flags:
     """Return for each file whether most of its writes are pieces that overwrite what was written, as a header is.
 
     What is written beyond the file's size has a part of a piece's bytes for each of them, and hardly any of all bytes;
-    so the larger writes fill the file once. And the program goes back again and again.
+    so the larger writes fill the file once. And the program returns to earlier places again and again.
     """
     files = case.files
     pieces = sum(np.nan_to_num(files[name]) for name in bins("write")[:2])  # up to 1 KiB
@@ -198,7 +198,7 @@ def _scattered(case: Case, together: Flags) -> Flags:
 
 
 def _known(called: bool, large: bool, by_each: bool, locks: bool) -> str:
-    """Return where small requests are known from, and what of them the log does not have.
+    """Return, in words, the source of the facts on small requests, and the facts that the log does not have.
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ def _regular(case: Case, chosen: Flags) -> bool:
 def _reopened(case: Case) -> Flags:
     """Return for each file whether its requests jump because it is opened again and again, and begins anew.
 
-    Each open makes one request that does not follow the one before; what else jumps is the program's. And where opens
-    have few requests each, and take as long as these, they are what it waits for.
+    Each open makes one request that does not follow the one before; other requests at new places are the program's. And
+    where opens have few requests each, and take as long as these, they are what it waits for.
     """
     files, limits, counts, opens = case.files, case.limits, case.files.requests(), np.nan_to_num(case.opens)
     jumps = counts - np.nan_to_num(files["{consecutive}"]) - opens
@@ -334,7 +334,7 @@ def _empty_reads(case: Case, chosen: Flags, count: float, time: float) -> Findin
 
 
 def _tiny_collectives(case: Case) -> Finding | None:
-    """Collective calls to which all ranks together give few bytes: each costs an exchange, and ranks meet in it."""
+    """Collective calls with few bytes from all ranks together: each costs an exchange, in which all ranks meet."""
     files, limits = case.files, case.limits
     calls = np.nan_to_num(files["{collective}"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     moved = files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"]
@@ -425,7 +425,7 @@ def in_small_rounds(case: Case) -> Finding | None:
 
 
 def _waits_for_each(case: Case) -> Finding | None:
-    """Small requests follow one another, and each takes as long as the storage needs: nobody gathers them."""
+    """Small requests follow one another, and each takes as long as the storage needs: no library combines them."""
     files, limits = case.files, case.limits
     posix = files.requests()
     counts = np.where(posix > 0, posix, np.nan_to_num(files["{requests}"]))  # else of the C library

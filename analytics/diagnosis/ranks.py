@@ -61,8 +61,8 @@ def _ranks(files: Files) -> Numbers:
 def movers(files: Files) -> Numbers:
     """Return how many ranks move the bytes of each file in the direction at hand, at most; NaN where that is not known.
 
-    The log has the bytes that the slowest rank moves both ways. The bytes of that rank in this direction are this
-    number less the bytes that all ranks move in the other direction.
+    The log has the bytes that the slowest rank moves both ways. The bytes of that rank in this direction are at least
+    this number less the bytes that all ranks move in the other direction.
     """
     moved = np.nan_to_num(files["{bytes}"])
     other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved

@@ -386,7 +386,7 @@ class Ledger:
         return found
 
     def clock(self, *kinds: str, layer: str | None = None) -> Interval:
-        """Return the seconds in which any rank is in a call: at least those of the slowest, at most those of all."""
+        """Return the seconds in which any rank is in a call: at least the slowest rank's, at most those of all."""
         slowest, mean = self.slowest(*kinds, layer=layer), self.mean(*kinds, layer=layer)
         most = min(mean.most * self.processes, max(self.run_s, slowest.least))
         return Interval(slowest.least, max(slowest.least, most))
