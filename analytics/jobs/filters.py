@@ -5,13 +5,13 @@ and 2018-02-15. They moved more than 1 GiB (a bug let VPIC end without writing).
 file, nor runs on Cori's Haswell nodes, a small part of the machine, which have 1,024 processes or fewer. A column is
 missing where other rows of the same file have it: each platform's table has columns of its own. "Began" is
 ``_datetime_start``, and the days are those of the Pacific time zone: so the published numbers of rows come out. The
-column itself holds the clock of the wall as if it were UTC, so that the period is off by the 7 or 8 hours between the
-two; that is kept, because the published results rest on it.
+column itself contains local time as if it were UTC, so that the period is off by the 7 or 8 hours between the two; this
+module does the same, because the published results rest on it.
 
 Completeness of a table: in how many rows of each file system each source has a value, and where it is a gap.
 
 A source is recognised by one column, or two, that it always has. A gap (:mod:`.coverage`) is a value that is stored and
-not used. Rows are those of the table that is asked about, so that what filters left out is not counted here.
+not used. Rows are the rows of the given table, so that rows that filters left out are not counted here.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ where they lie, which a summary does not know.
 Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With
 the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job, and of a job that was
 requeued by the start of the run that was going when the log began. A measurement of the bench has the ID of the store's
-job, of which it is an operation: of ``runs`` it is joined to its own row alone.
+job, of which it is an operation; it is joined only to its own row of ``runs``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The answers of the tools, as the scalars of a job's row.
 
-Sums, means and extremes are those of TOKIO's published tables: rates are of all targets together, step by step; loads
-and rates of operations are of single servers. Means and extremes leave out a step in which no server has a value;
+Sums, means and extremes are defined as in TOKIO's published tables: rates are of all targets together, step by step;
+loads and rates of operations are of single servers. Means and extremes leave out a step in which no server has a value;
 ``fs_frac_missing`` is the share of the values (target, step) of the period that no source has.
 
 Source: pytokio, summarize_job and tools; tokio-abcutils, core (coverage factors).

@@ -182,7 +182,7 @@ class Jobs:
         return self._array("missing", name)
 
     def _array(self, kind: str, name: str) -> npt.NDArray[Any]:
-        """Return an array of a column, which is made once; that of chosen rows is taken from the whole table's."""
+        """Return an array of a column, made once; the array of chosen rows is taken from the whole table's."""
         key = kind, name
         if key not in self._arrays:
             if self._whole is not None:
@@ -197,8 +197,8 @@ class Jobs:
     def times(self) -> Numbers:
         """Return the start of each job in s since 1970 UTC.
 
-        The published ``_datetime_start`` holds the clock of the wall in the site's time zone as if it were UTC (the
-        errata of the data set call ``darshan_start_time`` the ground truth), so that the latter goes first.
+        The published ``_datetime_start`` has local time of the site as if it were UTC (the errata of the data set call
+        ``darshan_start_time`` the ground truth), so that ``darshan_start_time`` goes first.
 
         Raises
         ------

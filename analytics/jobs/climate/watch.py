@@ -1,10 +1,10 @@
 """The regression watch: since when performance changed, and which metrics changed with it.
 
-Algorithm. Of each history: the changes of its performance that are sure when all histories are looked at
-(:mod:`mpiio_ext.analytics.jobs.statistics.changes`); for each change the metrics that changed with it
-(:mod:`mpiio_ext.analytics.jobs.climate.watch`); and the jobs that are outliers within their level. A *regression* is
-a history whose last change was to a lower performance, and no longer ago than is asked for: a step that has been
-undone, or of which everyone knows, alarms nobody.
+Algorithm. For each history the module finds the changes of performance that are sure among all histories
+(:mod:`mpiio_ext.analytics.jobs.statistics.changes`), for each change the metrics that changed with it
+(:mod:`mpiio_ext.analytics.jobs.climate.watch`), and the jobs that are outliers within their level. A *regression* is a
+history whose last change was to a lower performance, within the requested time: a change that has been undone, or that
+everyone knows, raises no alarm.
 
 Guarantees. The same table gives the same answer. A single slow job is an outlier, never a regression: a new level needs
 `least` jobs.
@@ -15,19 +15,19 @@ Problem. A file system fills for months: its fullness before any day differs fro
 is named with whatever else happened on that day.
 
 Algorithm. For a change of performance, each metric is compared between the jobs near before and near after it
-(:mod:`mpiio_ext.analytics.jobs.statistics.moved`; p-values corrected over all changes). It is named where the
-difference is sure and large, and where the metric has a change of its own within a few jobs of that of performance.
+(:mod:`mpiio_ext.analytics.jobs.statistics.moved`; p-values corrected over all changes). A metric is named if the
+difference is sure and large, and if the metric has a change of its own within a few jobs of the change of performance.
 That change is found by ruptures, with the dependence of its values on those before them. A slow drift has no such
 change. A metric that became better where performance became worse, or conversely, is reported as contradicting: it is
-no explanation, and comes behind the others. What is counted over the job's time comes last: a job has more of it for
-being slow.
+no explanation, and comes behind the others. Metrics that are counted over the job's time come last: a slow job has more
+of them because it is slow.
 
 Guarantees. What is named changed at the same time, which does not make it the cause.
 
 Blind spots of the regression watch: histories that are too short, and those without new jobs.
 
-Problem. A watch of nothing finds nothing, which looks the same as a system that is well: a suite that stopped, a file
-system that was taken out of it, a history too short for two levels.
+Problem. A watch of nothing finds nothing, and its report is the same as that of a healthy system. Examples are a suite
+that stopped, a file system that was removed from the suite, and a history too short for two levels.
 
 Algorithm. A history is too short with fewer jobs than two levels have at least. It has stopped where the newest job of
 the table is later than its own by more than a gap (:mod:`mpiio_ext.analytics.jobs.history`): others go on. Whether
@@ -109,7 +109,7 @@ def in_company(
 
 
 def _own(jobs: Jobs, name: str, near: int, least: int) -> int | None:
-    """Return the place of a metric's own change that is nearest to that of performance; None: all are too far away."""
+    """Return the place of a metric's own change that is nearest to that of performance; None if all are too far."""
     values = jobs.numbers(name)
     known = np.flatnonzero(~np.isnan(values))
     values = values[known]
@@ -301,7 +301,7 @@ def _watched(one: History, shifts: Sequence[Shift], newest: float, options: Opti
 
 
 def largest_lasting(every: Sequence[Watched], target: str) -> tuple[Watched, Shift] | None:
-    """Return the change of level that was largest and has lasted, with its history: a fall, else a rise; None: neither.
+    """Return the largest lasting change of level, with its history: a fall, else a rise; None if there is neither.
 
     A change lasts as far as no later level has undone it. So of a fall the best level since then counts.
     """
@@ -353,7 +353,7 @@ def as_json(found: Watched) -> dict[str, Any]:
 
 
 def newest(every: Sequence[History]) -> float | None:
-    """Return when the newest job of all histories began, in s since 1970 UTC; None if none has a start."""
+    """Return the begin of the newest job of all histories, in s since 1970 UTC; None if no job has a start."""
     starts = [float(np.nanmax(times)) for history in every if not np.isnan(times := history.jobs.times()).all()]
     return max(starts, default=None)
 

@@ -3,7 +3,8 @@
 Source: Lockwood et al., "A Year in the Life of a Parallel File System" (SC18, Sections IV and V): where the moving
 average over 14 days and that over 49 days cross, one *divergence region* ends and the next begins. Within a region
 performance is above or below what is usual around it. The paper studies long-term variation by these regions, and
-transients by single jobs within them. Which job belongs to which regime it leaves to the eye; here it is decided so:
+transients by single jobs within them. The paper leaves the choice of a job's regime to the eye; here these rules
+decide:
 
 - *Long-term*: a region of at least a short window's length and seven jobs (the paper's least region). Its jobs differ
   from those around it, up to a long window before and after, to the side on which the short average lies. The test is
@@ -17,8 +18,8 @@ transients by single jobs within them. Which job belongs to which regime it leav
 
 Guarantees. A region's p-value is descriptive: the crossings that bound the region were chosen by the same values, and
 values that follow each other depend on each other, so that a series without any regime has long-term regions as well.
-Each job is in one regime. Regions cover the history without gaps; the first and the last are cut off by its
-ends, which the paper leaves out and which are marked here.
+Each job is in one regime. Regions cover the history without gaps. The ends of the history cut off the first and the
+last region; the paper leaves these two out, and this module marks them.
 
 Simple moving averages over time, and the times at which two of these cross.
 
@@ -30,16 +31,16 @@ job before.
 
 Which metrics differ between the regimes of a history.
 
-Algorithm. Within each history, jobs of each regime other than normal are compared with the normal ones beside them,
-metric by metric (:mod:`mpiio_ext.analytics.jobs.statistics.moved`); the p-values of all histories, regimes and metrics
-are corrected together. A metric is *named* where its difference is significant, and large by the limits for Cliff's
-delta. Beside them are the 28 normal jobs before each job of the regime and the 28 after it: against all of a year a
-metric that drifts, as the fullness of OSTs does, differs in every regime.
+Algorithm. Within each history, the jobs of each regime other than normal are compared, metric by metric, with the
+normal jobs beside them (:mod:`mpiio_ext.analytics.jobs.statistics.moved`). The p-values of all histories, regimes and
+metrics are corrected together. A metric is *named* where its difference is significant, and large by the limits for
+Cliff's delta. The normal jobs beside them are the 28 before each job of the regime and the 28 after it. In a comparison
+with all jobs of a year, a metric that drifts, such as the fullness of OSTs, would differ in every regime.
 
 Guarantees. The p-values take jobs for independent, which jobs of one stretch are not: they describe. Histories are not
 mixed: kinds of I/O differ in nearly every metric, and that is no explanation. A regime with fewer than three jobs is
-not tested. Nothing is said of causes: a metric that differs may be the cause, or suffer from the same one, or be a sum
-over a time that is longer because the job was slow (``extensive``).
+not tested. The result states no causes: a metric that differs may be the cause, or suffer from the same cause, or be a
+sum over a time that is longer because the job was slow (``extensive``).
 """
 
 from __future__ import annotations
@@ -293,7 +294,7 @@ class Difference:
 
 
 def _beside(regimes: Texts, regime: str) -> Flags:
-    """Return which jobs are normal ones beside those of a regime."""
+    """Return the normal jobs beside those of a regime."""
     normal = np.flatnonzero(regimes == NORMAL)
     places = np.searchsorted(normal, np.flatnonzero(regimes == regime))
     steps = np.zeros(len(normal) + 1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""When the level of a series changed: change points found by ruptures, kept where a permutation test says so.
+"""Changes of a series' level: change points found by ruptures and confirmed by a permutation test.
 
 Problem. A history of performance has steps (an upgrade, a failing part, a file system that fills), noise that is not
 normal, and single slow jobs, which are no steps. How many steps there are is not known.
@@ -6,14 +6,15 @@ normal, and single slow jobs, which are no steps. How many steps there are is no
 Algorithm. The values are replaced by their ranks, so that a slow job counts as the lowest rank and no more, and nothing
 depends on the form of the distribution (Lung-Yut-Fong, Lévy-Leduc and Cappé, 2012). ruptures finds the partition whose
 squared deviations from the segments' means, plus a penalty for each change, are least (PELT: Killick, Fearnhead and
-Eckley, 2012; Truong, Oudre and Vayatis, 2020). Each change of it is then tested between its two neighbours: the largest
-CUSUM of the ranks over all places where it could be, against that of random orders of the same values, as E-divisive
-does (Matteson and James, 2014). The least sure change is taken out and its neighbours are tested anew, until all are
-sure. Random orders are a fair comparison only of values that do not depend on their predecessors: both the penalty and
-the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.changes`). The penalty grows with the
-variance of sums; what is ordered at random is what the value before does not let expect. At last each change is moved
-by some jobs to where the values deviate least from the medians of both sides. Ranks show that there is a change, but
-for them the lowest of the higher level is next to the highest of the lower one.
+Eckley, 2012; Truong, Oudre and Vayatis, 2020). Each change of the partition is then tested between its two neighbours.
+The largest CUSUM of the ranks, over all possible places of the change, is compared with that of random orders of the
+same values, as E-divisive does (Matteson and James, 2014). The least sure change is taken out and its neighbours are
+tested anew, until all are sure. Random orders are a fair comparison only of values that do not depend on their
+predecessors: both the penalty and the test allow for that dependence
+(:mod:`mpiio_ext.analytics.jobs.statistics.changes`). The penalty grows with the variance of sums; what is ordered at
+random is what the value before does not let expect. At last each change is moved by some jobs to where the values
+deviate least from the medians of both sides. Ranks show that there is a change, but for them the lowest of the higher
+level is next to the highest of the lower one.
 
 Guarantees. The same series gives the same changes: random orders come from a fixed seed. A change has at least
 `least` jobs on either side. Without a change in a series of independent values one is found with a probability of
@@ -41,13 +42,13 @@ dependence that lasts longer than an autoregression's is underestimated: waves o
 
 Changes of level in many series, of which few are false though many were searched.
 
-Algorithm. Each series is asked for its changes (:mod:`mpiio_ext.analytics.jobs.statistics.changes`) with what all of
-them show the dependence of a value on the one before it. The p-values of all changes are corrected together, and
-with them that of each series in which no change was found, for its largest CUSUM. Such a series was searched as well:
-without it the correction would have only p-values that are small already. A permutation test of N orders knows no
-p-value below 1 in N + 1, which is too large where one of hundreds of series has changed: such tests are made again with
-as many orders as the correction asks for. As k of m tests need m over k times the orders of one, all of them together
-cost no more than a hundred orders for each series at a level of 0.01.
+Algorithm. The changes of each series are computed (:mod:`mpiio_ext.analytics.jobs.statistics.changes`) with the
+dependence of a value on the one before, which comes from all series. The p-values of all changes are corrected
+together, and with them that of each series in which no change was found, for its largest CUSUM. Such a series was
+searched as well: without it the correction would have only p-values that are small already. A permutation test of N
+orders has no p-value below 1 in N + 1, which is too large if one of hundreds of series has changed. Such tests are made
+again with as many orders as the correction needs. As k of m tests need m over k times the orders of one, all of them
+together cost no more than a hundred orders for each series at a level of 0.01.
 
 Guarantees. If no series has a change, one is reported with a probability of about `level` for all of them together, as
 far as the tests are exact (the guarantees of :mod:`mpiio_ext.analytics.jobs.statistics.changes`).

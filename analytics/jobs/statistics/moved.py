@@ -1,9 +1,9 @@
 """Which metrics differ between two sets of jobs of a history.
 
-Algorithm. For each metric the test of Mann and Whitney: whether values of one set tend to be larger than those of the
-other, which asks nothing of their distribution. The effect is the rank-biserial correlation (Cliff's delta): the
-probability that a value of the second set is larger than one of the first, minus that of the opposite. 0 says that the
-sets do not differ, ±1 that they do not overlap.
+Algorithm. For each metric the test of Mann and Whitney checks whether values of one set tend to be larger than those of
+the other; the test assumes nothing about their distribution. The effect is the rank-biserial correlation (Cliff's
+delta): the probability that a value of the second set is larger than one of the first, minus that of the opposite. 0
+says that the sets do not differ, ±1 that they do not overlap.
 
 Guarantees. A metric of which either set has fewer than three values is left out. p-values are not corrected here, but
 by the caller that has all of a report's tests (:mod:`mpiio_ext.analytics.jobs.statistics.moved`).
@@ -20,12 +20,12 @@ Guarantees. Where most values are equal, so that there is no scale, nothing is a
 
 Correction for testing many hypotheses at once: Benjamini and Hochberg's, of SciPy.
 
-Tables of correlations and of metrics that moved are screenings: dozens of metrics in dozens of histories, of which a
-person looks at those that stand out. What matters there is the share of false ones among those that are listed, which
-the false discovery rate of Benjamini and Hochberg (1995) limits. It holds for metrics that depend on each other
-positively, as loads of the same servers do (Benjamini and Yekutieli, 2001). Holm's method limits the chance of a single
-false one among all tests instead, and so leaves out most of what is there. It would also need statsmodels, with pandas
-and patsy behind it; `scipy.stats.false_discovery_control` is there.
+Tables of correlations and of metrics that moved are screenings of dozens of metrics in dozens of histories: a person
+then inspects the ones that stand out. The share of false entries in such a list matters; the false discovery rate of
+Benjamini and Hochberg (1995) limits it. It holds for metrics that depend on each other positively, as loads of the same
+servers do (Benjamini and Yekutieli, 2001). Holm's method limits the chance of a single false one among all tests
+instead, and so leaves out most of what is there. It would also need statsmodels, with pandas and patsy behind it;
+`scipy.stats.false_discovery_control` is there.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def compared(first: Jobs, second: Jobs, metrics: Sequence[str] | None = None) ->
 
 
 def _effects(pairs: Mapping[str, tuple[Numbers, Numbers]]) -> dict[str, tuple[float, float]]:
-    """Return effect and p-value of each pair of sets; those of equal sizes are tested together, which is quicker.
+    """Return effect and p-value of each pair of sets; pairs of equal sizes are tested together, which is quicker.
 
     The distribution is exact for eight values or fewer without ties, as SciPy has it; it would decide that for all rows
     together.

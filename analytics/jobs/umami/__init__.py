@@ -62,9 +62,9 @@ class Row:
     box : Box or None
         Of the other jobs.
     quarter : int or None
-        1 to 4: from the worst to the best, or from the lowest to the highest where it is not known what is good.
-        None where the job or its history has no value, fewer than `LEAST` other jobs have one, or most of them have
-        the job's.
+        1 to 4: from the worst to the best, or from the lowest to the highest if it is not known which end is good. None
+        where the job or its history has no value, fewer than `LEAST` other jobs have one, or most of them have the
+        job's.
     below : float or None
         Share of the other jobs with a lower value.
     """
@@ -350,7 +350,7 @@ def with_log(table: Jobs, log: Path, system: str | None = None) -> Jobs:
 
 
 def _named(table: Jobs, column: str, wanted: str, what: str) -> Flags:
-    """Return the rows of a name; if it is no whole name, those of the only name that contains it."""
+    """Return the rows of a name; if it is no complete name, those of the only name that contains it."""
     texts = table.texts(column)
     known = sorted(set(texts.tolist()))
     holding = [name for name in known if wanted in name]

@@ -270,7 +270,7 @@ def _unused(found: Umami) -> list[str]:
 
 
 def page(found: Umami) -> str:
-    """Return one page: the UMAMI, also narrow, and the weather as a table; it fetches nothing."""
+    """Return one page: the UMAMI, also narrow, and the weather as a table; the page loads nothing."""
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
     figure = pages.drawn(chart(found), caption=_CAPTION, narrow=chart(found, narrow=True))
     missing = [f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else []
