@@ -42,7 +42,8 @@ def load(engine: Engine, store: StoreFiles, table: str, jobs: tuple[Any, Any] | 
     store : StoreFiles
     table : str
     jobs : pair of numbers, optional
-        Only jobs with IDs from the first to the second, both included; None: no bound. Other files are not opened.
+        Only jobs with IDs from the first to the second, both included; None for a bound: unbounded. Other files are not
+        opened.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Engines that carry out queries: their common interface, and DuckDB inside this process.
 
-Problem. A laptop has no server and a cluster has more logs than one process can read; queries must not know which of
-them they run on. Ibis writes the SQL of either from one expression. What Ibis leaves to the engine stands here: reading
-Parquet files of different ages, results as Arrow, Python functions on batches of columns and on groups, and plans.
-Results make no detour over pandas, which turns absent whole numbers into floats.
+Problem. A laptop has no server, and a cluster has more logs than one process can read; the same query must run on both.
+Ibis writes the SQL of either from one expression. What Ibis leaves to the engine stands here: reading Parquet files of
+different ages, results as Arrow, Python functions on batches of columns and on groups, and plans. Results make no
+detour over pandas, which turns absent whole numbers into floats.
 
 Guarantees. Columns that older files do not have are NULL, on both engines. Errors of a user's function come back with
 the function's message and the row or group, not as a trace of the engine.
@@ -178,7 +178,7 @@ class DuckDBEngine(Engine):
     Attributes
     ----------
     memory : str
-        Limit of the memory, ``4GB`` or ``4GiB``; what does not fit goes to the temporary folder. Empty: DuckDB's own,
+        Limit of the memory, ``4GB`` or ``4GiB``; data that do not fit go to the temporary folder. Empty: DuckDB's own,
         80 % of the machine.
     threads : int
         0: one a core.

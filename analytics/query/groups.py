@@ -3,9 +3,9 @@
 Problem. ``group("job_id", calculate_ost_count)`` calls a Python function with all tuples of each job. Which columns its
 results have is only known when it has run; groups may be many, and one may lie across several batches.
 
-Algorithm. DuckDB streams the rows ordered by the keys; the rows of a group follow each other, so that one pass cuts
-them apart and never holds more than a batch and the current group. Spark shuffles groups to its executors, which call
-the function and send back pickled results. Either way the results are put together here, by :func:`assemble`.
+Algorithm. DuckDB streams the rows ordered by the keys. The rows of a group are consecutive, so that one pass separates
+the groups, with at most a batch and the current group in memory. Spark shuffles groups to its executors, which call the
+function and send back pickled results. Either way the results are put together here, by :func:`assemble`.
 
 Guarantees. The function sees a pandas frame with nullable types (absent is ``<NA>``), the keys among its columns; rows
 of a group are in no particular order. A NULL key is a group of its own. An exception names the function and the group.

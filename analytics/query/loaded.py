@@ -1,12 +1,12 @@
 """A table of a store before it is read, with the operators on its rows so far, so that files can still be left out.
 
-Problem. A query begins with a whole table, and only what follows says which jobs it is about: a filter by job ID, or a
-join with tuples of a range of jobs. By then the files are chosen already.
+Problem. A query begins with a whole table, and only the following operators show the jobs that it is about: a filter by
+job ID, or a join with tuples of a range of jobs. By then the files are chosen already.
 
-Algorithm. What is chained behind a loaded table row by row (filters, projections) is kept beside it. When a range of
-the key becomes known, the table is read anew with the files that may hold it, and the operators are applied again. So
-it is where a filter is about the layouts of files and lets none of the common ones pass: then the rows with the others
-are read, which lie in files by themselves.
+Algorithm. Operators that are chained behind a loaded table and work row by row (filters, projections) are stored beside
+it. When a range of the key becomes known, the table is read anew with the files that may hold it, and the operators are
+applied again. So it is where a filter is about the layouts of files and lets none of the common ones pass: then the
+rows with the others are read, which lie in files by themselves.
 
 Guarantees. Only files are left out, never rows: a range is what later operators let pass anyway. A table is not read
 before its first operator.

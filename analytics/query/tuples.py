@@ -4,11 +4,11 @@ Problem. Questions about I/O logs are pipelines of a few relational operators, o
 user's own functions. They must read like the paper's Algorithm 1 and run on a laptop as on a cluster.
 
 Algorithm. A :class:`Tuples` is an Ibis expression and the engine that it belongs to. An operator makes a new expression
-at once, so that mistakes (unknown columns, wrong texts) are errors where they are written; nothing runs until a result
-is asked for. A user's function on groups has columns that are only known when it has run, and factors are no SQL: what
-is chained behind these waits, and is put together when a result is asked for.
+at once, so that mistakes (unknown columns, wrong texts) raise errors where they are written; nothing runs until a
+result is requested. The columns of a user's function on groups are known only after it has run, and factors are no SQL.
+So the operators chained behind these two wait, and are put together when a result is requested.
 
-Units. Each operator says which unit the columns of its result have (:mod:`mpiio_ext.analytics.dimensions`), so that a
+Units. Each operator gives the units of the columns of its result (:mod:`mpiio_ext.analytics.dimensions`), so that a
 text such as ``total < 5s`` is refused whatever the name of a number of bytes.
 
 Guarantees. The same calls give the same rows on every engine, exactly, but for approximate quantiles. NULL is "absent"
@@ -53,7 +53,7 @@ class Tuples(Results):
     Parameters
     ----------
     expression : ibis Table, Loaded, or callable
-        A callable returns one when a result is asked for; it is called once.
+        A callable returns one when a result is requested; it is called once.
     name : str
         Name for clashing columns of joins and for messages: the name of the table.
     waits_for : str
@@ -293,10 +293,10 @@ class Tuples(Results):
         """Return the factors that contribute to the performance of jobs with a bandwidth from `low` to below `high`.
 
         The tuples are those of ``darshan_file``, or a join that contains them. Each file of a log counts once, however
-        often the join repeats it. A join with ``darshan_job`` that keeps the log ID of both also shows what only a log
-        knows: its run time, its application, and whether it used MPI-IO at all; without it, factors that need these are
-        NULL. They are computed when a result is asked for. See :mod:`mpiio_ext.analytics.factors` for the factors and
-        the thresholds.
+        often the join repeats it. A join with ``darshan_job`` that has the log ID of both also gives the facts that
+        only a log has: its run time, its application, and whether it used MPI-IO at all. Without such a join, factors
+        that need these facts are NULL. They are computed when a result is asked for. See
+        :mod:`mpiio_ext.analytics.factors` for the factors and the thresholds.
 
         Parameters
         ----------

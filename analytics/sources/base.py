@@ -1,10 +1,10 @@
 """Base of sources: a source recognises its files, reads one, and returns tables and what could not be read.
 
 A source is an instance of :class:`Source`, under the name ``SOURCE`` in a module of its own. It has no state, and
-prints nothing. Those whose logs the store takes (Darshan, Slurm, LMT, results) have a function
-``convert(logs, root, **options) -> Converted``, too, which is given a chunk of logs, so that a loop in C or a
-vectorised conversion pays. It never raises for a bad log: the log is ``skipped`` with a reason, or ``partial`` with
-what could be read and the reason for the rest. It is called in worker processes.
+prints nothing. Sources whose logs the store takes (Darshan, Slurm, LMT, results) also have a function ``convert(logs,
+root, **options) -> Converted``. It gets a chunk of logs, so that a loop in C or a vectorised conversion pays. It never
+raises an error for a bad log: the log is ``skipped`` with a reason, or ``partial`` with the readable part and the
+reason for the rest. It is called in worker processes.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Forms
 - ``qstat``, ``qstat -f`` (a table whose heading says where its columns begin) and ``qstat -l`` (a line a value).
 
 Guarantees. One row a job, the last record of a job counts. Missing facts are NULL. A line that cannot be parsed is left
-out and named. A state is ``COMPLETED`` where the exit status is 0, else ``FAILED``, as Slurm says it; of ``qstat`` it
-is the printed one.
+out and named. A state is ``COMPLETED`` if the exit status is 0, else ``FAILED``, in Slurm's words; for ``qstat`` it is
+the printed state.
 
 Source: Cobalt, accounting and qstat(1); ALCF public data; TOKIO, Section "Job scheduling".
 """

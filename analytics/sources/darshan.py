@@ -4,7 +4,7 @@ Problem. A site has millions of logs of a few kilobytes, written by every releas
 2 to 120 ms for one of them, most of it in Python. A log may be empty, cut off, damaged, of another kind, or newer than
 this.
 
-Algorithm. What can be seen without its contents comes first: a regular file, its size, the magic number, the text of
+Algorithm. The checks that do not need the contents come first: a regular file, its size, the magic number, the text of
 the version. Then each part is read (:mod:`mpiio_ext.common.darshanfile`); one that fails is left out with a reason. A
 module of which any byte cannot be read is left out as a whole: sums over a part of the ranks would be wrong numbers,
 and absent is not wrong. Without POSIX, though the log has it, what is added up over POSIX and STDIO is absent, too;

@@ -1,17 +1,17 @@
 """Joins the records of Darshan logs: one row a file, one row of sums and one of scalars a log.
 
 Problem. A file has a record for each module that saw it, and either one shared record, when every rank opened it, or
-one for each rank. The store has one row a file. What a job did is compared with what the servers saw by scalars of the
-whole log: bytes and requests by record, the time of the slowest rank, the interface that moved most.
+one for each rank. The store has one row a file. Scalars of the whole log connect a job with the counters of the
+servers: bytes and requests by record, the time of the slowest rank, the interface that moved most.
 
 Algorithm. Records of many logs are stacked; a sort by log and ID gives the row of each. Tables say which counters join
 which columns: added up, highest, first (the smallest time but 0, which means never), last. A negative counter is absent
-(Darshan's -1, also for what the log's version lacks) and changes nothing, so that a column which no record has stays
-absent. Ranks are counted by sorting the pairs (file, rank) of the records that say "opened". A file is written until
-its last sync ends, as far as the time in its writes shows. Of each observed counter of POSIX a log has the sum, the
-number of records, the least and the greatest value. A shared record (rank -1) gives the time of its slowest rank. Of
-the others the times in metadata, reading and writing are added up by rank, and the greatest of these sums counts. So do
-darshan-parser's "slowest_rank_io_time" of unique files and "time_by_slowest" of shared ones.
+(Darshan's -1, also for counters that the log's version lacks) and changes nothing, so that a column which no record has
+is absent in the result. Ranks are counted by sorting the pairs (file, rank) of the records that say "opened". A file is
+written until its last sync ends, as far as the time in its writes shows. Of each observed counter of POSIX a log has
+the sum, the number of records, the least and the greatest value. A shared record (rank -1) gives the time of its
+slowest rank. Of the others the times in metadata, reading and writing are added up by rank, and the greatest of these
+sums counts. So do darshan-parser's "slowest_rank_io_time" of unique files and "time_by_slowest" of shared ones.
 
 Guarantees. Absent are `ABSENT` among whole numbers and NaN among times. Sums of whole numbers end at the highest one;
 times are added up in the order of the records. No step a record, and none a log.

@@ -2,12 +2,12 @@
 
 Problem. A file that a disk or a copy has damaged still opens. HDF5 gives 0 for a chunk that its index does not lead to,
 which is a value like any other. It refuses a whole matrix for one chunk that it cannot inflate. And a day of 248 OSTs
-has 4 million values a matrix, of which a job is asked about minutes.
+has 4 million values a matrix, of which a query about a job needs some minutes.
 
-Algorithm. The chunks that the index names are compared with those that the shape asks for; a matrix with all of them is
-read at once, any other chunk by chunk. What is not there or cannot be read is NaN. Stamps are a grid: where nine of ten
-agree on one, the others are damaged. For a period, what has a time axis
-(of h5lmt the last one, else the first) is cut to a range of steps, whose bounds are those of chunks of all matrices.
+Algorithm. The chunks in the index are compared with the chunks that the shape needs. A complete matrix is read at once,
+any other chunk by chunk. A value that is missing or cannot be read is NaN. Stamps are a grid: where nine of ten agree
+on one, the others are damaged. For a period, what has a time axis (of h5lmt the last one, else the first) is cut to a
+range of steps, whose bounds are those of chunks of all matrices.
 
 Guarantees. A value is one that the file has, and that of a part is that of the whole. What is missing is noted.
 """

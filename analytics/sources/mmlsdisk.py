@@ -1,8 +1,8 @@
 """State of GPFS' disks: output of ``mmlsdisk``, as text, with ``-L`` or ``-Y``, to ``disk_states``.
 
-Problem. A disk that is down or suspended takes no data, so that the others have more to do, and what lies on it is read
-from a replica or not at all. ``mmlsdisk`` says no time, and no file system (site.json does): sites append its output to
-a file behind a line ``BEGIN <seconds since 1970>``.
+Problem. A disk that is down or suspended gets no data, so that the others have more to do. Its data are read from a
+replica or not at all. ``mmlsdisk`` says no time, and no file system (site.json does): sites append its output to a file
+behind a line ``BEGIN <seconds since 1970>``.
 
 Algorithm. The heading says which columns a text has. A state may be of several words (``being emptied``), behind which
 the availability follows: up, down, recovering or unrecovered.

@@ -1,7 +1,7 @@
 """The text of ``mysqldump``, put into SQLite so that it is read as the database itself.
 
-Only the tables and columns that are asked for are taken. The rows go to temporary files of SQLite, not to memory. Of a
-damaged dump, or one that is cut off, what stands before is there.
+Only the requested tables and columns are read. The rows go to temporary files of SQLite, not to memory. Of a damaged or
+truncated dump, the part before the damage is read.
 """
 
 from __future__ import annotations

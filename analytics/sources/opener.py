@@ -6,8 +6,8 @@ that takes all of either takes the memory of the machine. A gzip file may also e
 Algorithm. The stream unpacks as much as its reader takes, and counts the bytes. Everything before a damage is there;
 the stream then ends, and its `wrong` says why.
 
-Guarantees. The stream has at most `most_bytes` and ``MOST_LINE_BYTES`` a line; a reader that goes on gets an error that
-names the file, both sizes, and the option. The stream itself takes some 2 MiB of memory.
+Guarantees. The stream has at most `most_bytes`, and ``MOST_LINE_BYTES`` a line. A reader that reads further gets an
+error that names the file, both sizes, and the option. The stream itself takes some 2 MiB of memory.
 """
 
 from __future__ import annotations

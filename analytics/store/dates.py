@@ -3,9 +3,9 @@
 Problem. A period is asked for in days of jobs. Logs that were copied or unpacked say by their last change when that was
 done, and a whole folder falls out of the period without a word.
 
-Algorithm. Where the path has no date, the first bytes of the log are asked (`Kind.header`), once: the manifest keeps
-the answer, also of logs that are outside. Days are those of the site's time zone. If the log has no date, the day
-of the file's last change stays. What is no file that can be read has no date, and belongs to every period.
+Algorithm. If the path has no date, the first bytes of the log are read (`Kind.header`), once: the manifest stores the
+date, also of logs that are outside. Days are those of the site's time zone. If the log has no date, the day of the
+file's last change stays. What is no file that can be read has no date, and belongs to every period.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ Problem. A period has 10^5 and more small logs; a second call must find out in s
 be killed; a log may be corrupt, or kill the process that reads it.
 
 Algorithm. (1) Lock, remove leftovers. (2) Scan the inputs and compare with the manifest (`plan`). (3) Digests of what
-is new, to find logs that are there twice. (4) Chunks of logs go to worker processes, which write sorted parts
-(`convert`); a chunk that fails is tried again log by log, so that the log that did it is named. (5) Now and then a
-commit merges the parts into the tables and renames the manifest (`commit`): a killed fill goes on from its last commit.
+is new, to find logs that are there twice. (4) Worker processes convert chunks of logs and write sorted parts
+(`convert`). If a chunk fails, it is tried again log by log, so that the error names the log that caused it. (5) Now and
+then a commit merges the parts into the tables and renames the manifest (`commit`): a killed fill goes on from its last
+commit.
 
 Guarantees. Every log of the period has one row in the manifest that says what became of it. Memory is bounded by
 chunks, row groups, and the table of logs.

@@ -6,8 +6,8 @@ where they are, and the whole table is read for them.
 
 Algorithm. While a Parquet file is written, rows are set aside whose layout (stripe size, count, offset, components) is
 not *common*. A layout becomes common when too many rows are set aside, the most frequent one first; it stays so, and
-its rows go. The rows that are left at the end are written to a file beside, with all of their columns, and the manifest
-says which layouts are common. A condition that no common layout meets is answered from the file beside alone.
+its rows go. At the end the remaining rows are written to a file beside, with all of their columns; the manifest lists
+the common layouts. A condition that no common layout meets is answered from the file beside alone.
 
 Guarantees. Every row of a layout that is not common is in the file beside, once, in the order of the table. The file
 beside has at most a twentieth of the rows, and memory holds `_MOST` rows more than a row group. Where layouts are too

@@ -3,8 +3,8 @@
 A second fill of a store is refused, since it may take hours.
 
 Guarantees. A fill that fails before it has written anything leaves nothing: a set-up with a wrong path makes no folder
-that looks like a store. The lock's file is removed only by its holder; who has waited for a file that is gone meanwhile
-locks the new one, so that two fills never hold locks of one name.
+that looks like a store. Only its owner removes the lock's file. A process that has waited for a file that was removed
+meanwhile locks the new one, so that two fills never have locks of one name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mpiio_ext.common.locks import is_at, opened
 def locked(folder: Path) -> Iterator[None]:
     """Hold the store in `folder` for changes; the folder is made when it is missing.
 
-    An error of what is done meanwhile takes away what was made for the lock, unless something else is there by then.
+    After an error inside the block, the files made for the lock are removed, unless the folder has other files by then.
 
     Raises
     ------

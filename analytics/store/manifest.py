@@ -7,7 +7,7 @@ Content. ``manifest.json`` lists the valid files of every table (few: thousands 
 later row of the same log takes the place of an earlier one. A log's rows lie in the files whose ``commits`` hold the
 number of the log's commit (`LogTable`, column ``commit``).
 
-Guarantees. What ``manifest.json`` names is whole and on the disk; what it does not name is a leftover.
+Guarantees. Files that ``manifest.json`` names are complete and on the disk; all other files are leftovers.
 """
 
 from __future__ import annotations

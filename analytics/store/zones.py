@@ -1,7 +1,7 @@
 """Times that are off by whole hours: a wrong ``site.time_zone`` shows when sources are compared.
 
-Problem. sacct and LMT's databases write times without a zone. In the wrong one every join by time is wrong, and nothing
-else says so: a Slurm job from two forms is in the store twice, eight hours apart.
+Problem. sacct and LMT's databases write times without a zone. In the wrong zone every join by time is wrong, and
+nothing else shows it: a Slurm job from two forms is in the store twice, eight hours apart.
 
 Algorithm. (1) A run of Darshan, whose clock is UTC, lies within its Slurm job. Where it lies within none of the job's
 rows, but would after a shift by a multiple of a quarter of an hour (of up to 14 hours), the run speaks for that shift.

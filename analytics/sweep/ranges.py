@@ -3,9 +3,9 @@
 Problem. An analysis by job needs all rows of a job at once, but never all jobs. A table of a store has millions of jobs
 in many Parquet files; a job may have rows in two of them.
 
-Algorithm. The Parquet files' statistics say which range of jobs each row group has. Job ids are cut into ranges of
-about as many rows as asked for; each range is read by a filter, for which Arrow reads only row groups that can match.
-A table in memory is sliced where a job ends; it is sorted first where it is not ordered by job.
+Algorithm. The Parquet files' statistics give the range of jobs of each row group. Job ids are cut into ranges of about
+as many rows as asked for; each range is read by a filter, for which Arrow reads only row groups that can match. A table
+in memory is sliced at the ends of jobs; it is sorted first if it is not ordered by job.
 
 Guarantees. Every row whose job is known comes exactly once, all rows of a job in the same piece. Rows without a job
 come in a piece of their own, the last. Memory: a piece, and on either side of it a row group.

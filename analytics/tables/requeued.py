@@ -10,7 +10,7 @@ Row = Mapping[str, Any]
 
 
 def run_at(runs: Sequence[Row], time: float | None) -> Row | None:
-    """Return the run that was going at a time, or was nearest to it; of several the last one; None without any.
+    """Return the run at a time, or the nearest one; of several the last one; None if there is no run.
 
     Parameters
     ----------

@@ -3,10 +3,10 @@
 Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so
 that it does not see its own effects; how old that sample is belongs to the answer.
 
-Algorithm. The last sample before the moment, of the file system asked for; never one behind it. A sample that is older
-than `most_age_s` is not taken, but named. What had failed over is seen from the map of targets to servers: usual is the
-number of OSTs that most servers have; servers with another number are overloaded, or have lost theirs. Of GPFS the
-disks with data count as targets, and a disk has failed that is not ``ready`` and ``up``.
+Algorithm. The module uses the last sample before the moment, of the requested file system; never one behind it. A
+sample that is older than `most_age_s` is not used, but named. The map of targets to servers shows failovers. The usual
+number of OSTs is the one that most servers have; servers with more OSTs are overloaded, and servers with fewer have
+lost theirs. Of GPFS the disks with data count as targets, and a disk has failed that is not ``ready`` and ``up``.
 
 Differences to TOKIO's table, which is otherwise the same: a job before the first sample gets NULL (there: the first
 sample, which the job may have changed). The ages of both samples are kept apart. The time of the next sample is that
@@ -161,7 +161,7 @@ class DiskStates:
 def _last(table: pa.Table, when: float, most_age_s: float, keep: Keep) -> tuple[float, pa.Table] | None:
     """Return the time of the last sample before a moment, and its rows that count; None: none is young enough.
 
-    A table may have millions of rows; only those of one sample are looked at, unless none of them is kept.
+    A table may have millions of rows; only the rows of one sample are processed, unless none of them counts.
     """
     times = numbers(table, "time")
     bound = when

@@ -3,9 +3,9 @@
 Problem. Monitoring tools stamp local times, schedulers UTC, Darshan seconds since 1970. A time without zone that is
 taken for the wrong one shifts every join by hours, silently: so it happened in the published tables of TOKIO.
 
-Rules. A moment is a number (seconds since 1970 UTC), a datetime with a zone, or an ISO text with a zone. Where a zone
-is given, a time without one is local there; without, it is refused. A local time that the clock shows twice is the
-earlier one unless its ``fold`` says otherwise; one that the clock leaves out in spring is refused.
+Rules. A moment is a number (seconds since 1970 UTC), a datetime with a zone, or an ISO text with a zone. If a zone is
+given, a time without a zone is local there; otherwise such a time is refused. A local time that the clock shows twice
+is the earlier one unless its ``fold`` says otherwise; one that the clock leaves out in spring is refused.
 
 Source: TOKIO, Section "Data integration", on clocks; errata of tokio-abcutils.
 """

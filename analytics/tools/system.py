@@ -4,10 +4,10 @@ Problem. A question about a period needs the right files of the right days, in t
 of the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
 
 Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.site`), or are given one by one. Each is
-read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
-called is known from the site, or from the mount points that ``lfs df`` prints. A source that does not say which file
-system it is about (mmperfmon, series) is asked where no other has an answer. It is asked only if the site says that it
-is of this one, or the user chose the file system by name.
+read by the connector that recognises it, and kept; times are corrected by the site's clocks. The name of a file system
+comes from the site, or from the mount points that ``lfs df`` prints. A source that does not name its file system
+(mmperfmon, series) is queried if no other source has an answer. It is queried only if the site assigns it to this file
+system, or if the user chose the file system by name.
 
 Files of HDF5 are read in a process of their own, since libhdf5 can crash on a damaged one.
 
@@ -96,10 +96,10 @@ class Note:
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:
-    """A file system: its name at the site, and its names in sources; None: not known.
+    """A file system: its name at the site, and its names in sources; None if unknown.
 
-    `chosen` says that somebody named it, rather than a mount point: then sources that do not say of which file system
-    they are, are taken for its own.
+    `chosen`: the user named the file system, rather than a mount point. Then sources that do not name a file system
+    count as its own.
     """
 
     name: str | None

@@ -9,8 +9,8 @@ called like LMT's (``lmt``, ``servers``, ``operations``) or ``series`` (:mod:`.m
 
 Stamps begin their interval, unless the site says that they end it (``stamps`` in site.json, and in ``header``).
 
-Counters. The amount of a step is the difference of the counter at both ends; it is not known where one is missing or
-where the counter went back.
+Counters. The amount of a step is the difference of the counter at both ends; it is unknown if a value is missing or the
+counter went back.
 
 Guarantees. Values are the source's; nothing is estimated. What is not known is NaN, and said in the notes.
 
