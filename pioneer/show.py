@@ -3,12 +3,11 @@
 Problem.   A path is a table of many columns, most of them null, in a binary file. A user wants to see at a glance which
            rank does what to which file, and what the extraction has found out about it.
 Content.   One item a line, and the kind of the item is the first word, so that ``grep ^session`` or ``grep
-           root-exclusive`` find what they should: ``path``, ``group``, ``communicator``, ``file`` with its rank
-           fields, ``session``, ``op``.
-           An operation says who makes it (mimicked: all groups; root-exclusive; child-exclusive), its place in its
-           session, and the file. It has offset and size in bytes, slack and execution time in microseconds. Annotations
-           show how far offsets in a shared file move from rank to rank, values of other groups, and arguments of the
-           call.
+           root-exclusive`` find what they should: ``path``, ``group``, ``communicator``, ``file`` with its rank fields,
+           ``session``, ``op``. An operation has its makers (mimicked: all groups; root-exclusive; child-exclusive), its
+           place in its session, and the file. It has offset and size in bytes, slack and execution time in
+           microseconds. Annotations show how far offsets in a shared file move from rank to rank, values of other
+           groups, and arguments of the call.
 Folding.   If that is asked for, successive operations that differ in their offsets alone, by a constant step, are one
            line. So is each operation of a loop of up to eight (`show_folding`): ``times=6 every=2`` is made six times,
            with one other operation between.

@@ -1,7 +1,7 @@
 """A trace as a time line for Perfetto and Chrome's tracing: JSON of the Trace Event Format.
 
-Problem. A trace has millions of calls of many ranks. A drawing to scale shows which rank waited for which, and which
-requests a call became; viewers that do this are there, and open this format.
+Problem. A trace has millions of calls of many ranks. A drawing to scale shows for each rank the ranks that it waited
+for, and for each call its requests. Viewers for such drawings exist, and open this format.
 
 Algorithm. Two passes over the rows, batch by batch. The first one finds the begin of the run, the files and the clocks
 (`sanitize.survey`). The second one writes each call as a slice. Calls of a thread nest, as their times do; one that
@@ -163,7 +163,7 @@ class _Writer:
             self._meta("process_sort_index", group, group, sort_index=group)
 
     def _lane(self, lanes: _Lanes, start: int, end: int) -> _Lane:
-        """Return the track on which this nests, and only there; calls that are over are taken from it."""
+        """Return the track on which this call nests, and only there; remove calls that have ended from it."""
         for lane in lanes.lanes:
             calls = lane.calls
             while calls and calls[-1].end <= start:

@@ -273,8 +273,8 @@ def save_sanitized(
 ) -> int:
     """Write sanitized rows to a Parquet file; the number of rows. The file is there when it is complete.
 
-    `info` is complete only when the last batch has been taken, so the metadata is added at the end. Before that `keep`
-    is asked whether the rows are to be kept; if not, there is no file.
+    `info` is complete only when the last batch has been taken, so the metadata is added at the end. Before that, `keep`
+    decides whether the rows are stored; if not, there is no file.
 
     Raises
     ------
@@ -337,8 +337,8 @@ def sanitize_to(
 ) -> TraceInfo:
     """Write the result of phase A for a trace to a Parquet file, as `save_sanitized` does; return its facts.
 
-    The survey is taken while the rows are written. Only if it shows that names or times have to be corrected are
-    they read and written again; of a trace with cut names nothing is written the first time.
+    The survey is made while the rows are written. Only if it shows that names or times have to be corrected are they
+    read and written again; of a trace with cut names nothing is written the first time.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def moved_of(table: pa.Table) -> NDArray[np.int64]:
 def with_moved(table: pa.Table) -> pa.Table:
     """Return a trace table (`pioneer.table.SCHEMA`) with the bytes that short accesses moved.
 
-    Reads say it in `extra`; of writes it is their size.
+    The `extra` of a read has the number; a write has it as its size.
     """
     moved = moved_of(table)
     if not (moved >= 0).any():

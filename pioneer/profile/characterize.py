@@ -5,8 +5,8 @@ Content.   Table III of the paper, for each file class separately: ISG, IRG, D, 
 Choices.   D counts all operations of a session, its open and close included. The distance from the beginning of the
            path to a file's first session is kept apart from ISG (`first`), though the paper's algorithm draws both from
            one: they are of different size. SEQ is the share of data operations, the first of a session excluded, that
-           begin where the session's data operation before has ended. What differs between groups is taken from the
-           lowest group that takes part: the root's, where it does.
+           begin where the session's data operation before has ended. Properties that differ between groups come from
+           the lowest group that takes part: from the root's, if it takes part.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", sections IV-C and V-C.
 """

@@ -8,10 +8,10 @@ Algorithm. `FAMILIES` are fitted by maximum likelihood: in closed form, but for 
            shapes, whose equations are solved by Newton's method. The p-value of the Kolmogorov-Smirnov distance comes
            from a parametric bootstrap (Stute, Gonzalez Manteiga and Presedo Quindimil, "Bootstrap based goodness-of-fit
            tests", Metrika 40, 1993): samples are drawn from the fitted distribution, fitted again, and their distances
-           compared. It is sequential (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991): it
-           ends when `MOST_BEYOND` of them are larger, at `MOST_DRAWS` at the latest. A fit with a p-value of at least
-           `LEVEL` is kept. What the test with known parameters rejects is not drawn for: estimation makes distances
-           smaller, so that the bootstrap rejects it as well.
+           compared. The bootstrap is sequential (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78,
+           1991): it ends when `MOST_BEYOND` of the distances are larger, at `MOST_DRAWS` at the latest. A fit with a
+           p-value of at least `LEVEL` is kept. No samples are drawn for a distribution that the test with known
+           parameters rejects: estimation makes distances smaller, so that the bootstrap rejects it as well.
 Choices.   Values of 0 are counted apart (``zero_share``) and the others are fitted: slack times that are hidden by
            overlap are 0, not small. Fewer than `LEAST` other values, or fewer than `LEAST_DIFFERENT` different ones,
            are not fitted. Of more than `MOST_SAMPLES` so many are drawn, without replacement and with a fixed seed: a

@@ -1,4 +1,4 @@
-"""The framework of file open sessions: which operations of a path belong to which opening of which file.
+"""The framework of file open sessions: it assigns each operation of a path to an opening of a file.
 
 Problem.   The order of a workload path mixes operations on many files. What happens to a file between an open and a
            close is one unit of behaviour (He, Du, Narasimhamurthy, "PIONEER", section IV-C, Figure 2).

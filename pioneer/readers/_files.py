@@ -127,9 +127,9 @@ def content_of(path: Path) -> bytes:
 def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
     """Return a Parquet file whose row groups are read on demand.
 
-    PyArrow's own choice is to read ahead, and to hold what it has read of all parts of a file until the last is taken.
-    Reading through a buffer (`buffer_size`) would not even hold a row group; but then PyArrow takes the sizes of pages
-    as they stand in a damaged file, and asks for gigabytes.
+    By default PyArrow reads ahead, and has in memory the bytes read from all parts of a file until the last part is
+    processed. With a buffer (`buffer_size`) PyArrow would not even have a row group in memory. But then PyArrow trusts
+    the sizes of pages in a damaged file, and allocates gigabytes.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 Decoding is done in C (``csrc/tools/pioneer``), batch by batch: the memory that is in use does not depend on a file's
 size. The files of a trace follow each other, by rank and by the time at which they were begun. A process that was
-started under the tracer and never took part in MPI has the rank -1 in its file. It counts as rank 0 where no process
-has a rank; else it is left out (shells and launchers of ranks are such). A rank without a file, and a rank with
+started under the tracer and never took part in MPI has the rank -1 in its file. It counts as rank 0 if no process has a
+rank; else it is left out (shells and launchers of ranks are such processes). A rank without a file, and a rank with
 several, as of two runs into one folder, are reported as problems of the trace.
 """
 

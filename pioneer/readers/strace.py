@@ -70,7 +70,7 @@ def _has_numbers(path: Path) -> bool:
 
 
 def _family_of(files: Sequence[Path]) -> Family:
-    """Return which threads are of which process: a pass over the files, needed if names do not give the ranks."""
+    """Return the process of each thread: a pass over the files, needed if names do not give the ranks."""
     family = Family()
     for path in files:
         for made in children_of(path, _suffix(path)):

@@ -1,10 +1,11 @@
 """Files of the system: the one table of rules, for PIONEER and for the tracer in C.
 
-Problem. A launcher's session folders, shared memory and what libraries read when they start are no I/O of the
-application, and differ from run to run; but a rule that is too wide hides files of the user.
+Problem. A launcher's session folders, shared memory and the files that libraries read when they start are no I/O of the
+application, and differ from run to run. But a rule that is too wide hides files of the user.
 Algorithm. The first rule that a name fits decides; a name that fits none is the program's. The generator of the tracer
-(`csrc/tools/trace/generate.py`) loads this file alone and writes the rules in C. Operations on the system's files are
-masked here, and not recorded there; both count them, and say so. The files that `--only` names are the program's.
+(`csrc/tools/trace/generate.py`) loads this file alone and writes the rules in C. This module masks operations on the
+system's files, and the tracer does not record them; both count them and report the counts. The files that `--only`
+names are the program's.
 Guarantee. The standard library suffices. What may be somebody's, as `/usr/workspace` or `/var/tmp`, is no file of it.
 """
 

@@ -244,7 +244,8 @@ def _rank_step(profile: Profile, rows: Sequence[_Row], factor: float) -> int:
 
     `factor` is that of the sizes.
 
-    Where the profile does not say so each rank begins behind the last byte of the one before: none writes another's.
+    If the profile has no such distance, each rank begins behind the last byte of the one before, so that no rank writes
+    another's bytes.
     """
     shared = profile.classes.get("shared")
     if shared is None or shared.rank_step is not None:

@@ -300,8 +300,8 @@ class _Kinds:
 def _repeated(path: WorkloadPath, kinds: _Kinds) -> NDArray[np.bool_]:
     """Return the rows that have the same verdict as a row before.
 
-    That is an operation of the same kind through the same handle by the same groups, where nothing has changed on its
-    file in between; also what needs no file.
+    That is an operation of the same kind through the same handle by the same groups, if nothing has changed on its file
+    in between; or an operation that needs no file.
     """
     table, files, numbers = path.table, _codes(path.table["file"]), np.arange(path.table.num_rows)
     changing = kinds.rows_that(lambda item: item.role in _CHANGING)
