@@ -62,7 +62,7 @@ def _planned(comm: MPI.Intracomm, options: Options) -> Work:
 
 
 def _make_output(options: Options, folder: Path) -> Path:
-    """Make the folder of the results, or take the bench files' folder away again; rank 0."""
+    """Make the folder of the results, or remove the bench files' folder; rank 0."""
     try:
         return _new_output(options)
     except SetupError:
@@ -97,7 +97,7 @@ def _title(options: Options) -> str:
 
 @contextlib.contextmanager
 def _one_suite(comm: MPI.Intracomm, options: Options) -> Iterator[None]:
-    """Hold the archive's lock while a suite runs; raises on all ranks where another one runs; collective."""
+    """Own the archive's lock while a suite runs; raise on all ranks if another suite runs; collective."""
     with contextlib.ExitStack() as stack:
         if options.suite is not None:
             on_rank_0(comm, lambda: _enter(stack, options))

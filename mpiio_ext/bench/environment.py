@@ -39,7 +39,7 @@ def file_system_of(path: Path) -> tuple[str, str]:
 
 
 def _git_revision() -> str | None:
-    """Return the revision of the source tree that this package runs from, or None when it is no git checkout."""
+    """Return the revision of the source tree that this package runs from; None if it is no git checkout."""
     words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     done = run(words, limit_s=10)
     return done.output.strip() or None if not done.trouble else None
@@ -61,7 +61,7 @@ def _cpu_model() -> str | None:
 
 
 def _job() -> dict[str, str]:
-    """Return the ID of the scheduler's job that this is as ``job``; nothing outside of one."""
+    """Return the ID of the scheduler's job that runs this process, as ``job``; empty outside of a job."""
     number = next((os.environ[name] for name in JOB_NUMBERS if os.environ.get(name)), None)
     return {} if number is None else {"job": number}
 

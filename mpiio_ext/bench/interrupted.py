@@ -87,7 +87,7 @@ def report_at_the_end(
 
 
 def all_is_done() -> None:
-    """Leave all files as they are when this process dies; harmless if nothing was requested before."""
+    """Let all files stay as they are when this process dies; harmless if nothing was requested before."""
     if _pipe:
         _send(done=True)
         os.close(_pipe.pop())

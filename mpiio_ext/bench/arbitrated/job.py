@@ -6,8 +6,8 @@ Problem.    Bandwidth over time, while the arbiter gives the job other delegates
 Algorithm.  Each rank makes its requests one after the other, and begins again when it is through, with other bytes; it
             adds up what it wrote in each slot of `SLOT_S` of the host's clock. Which bytes are last in the file is
             known of each request: after the file is closed each rank compares what the next one wrote, by plain reads.
-            Before the first write rank 0 makes a file beside STOP, with the suffix ".begun". The job stops when there
-            is a file STOP, which each rank looks for now and then.
+            Before the first write rank 0 makes a file beside STOP, with the suffix ".begun". The job stops when the
+            file STOP exists; each rank checks this now and then.
 Guarantees. A byte that is lost, old or displaced ends the job with an error. Rank 0 prints one line of JSON. All jobs
             of a host have the same clock (CLOCK_MONOTONIC).
 """

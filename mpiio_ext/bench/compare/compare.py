@@ -453,7 +453,7 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 
 
 def _peers(installations: Sequence[Installation], options: Options) -> list[Peer]:
-    """Return who is compared: the MPI libraries, alone and with this library, and the file system."""
+    """Return the peers of a comparison: the MPI libraries, alone and with this library, and the file system."""
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
     peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
     peers = [replace(peer, hints=peer.hints | options.hints) if peer.ours else peer for peer in peers]
@@ -464,7 +464,9 @@ def _peers(installations: Sequence[Installation], options: Options) -> list[Peer
 def run_compare(
     options: Options, *, put: Put | None, plot_path: Path | None, place: Place | None = None
 ) -> list[dict[str, Any]]:
-    """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine.
+    """Measure, print, and write the files; returns the results list.
+
+    `place`: the place of the launches; None: this machine.
 
     Interrupted, also by SIGTERM, it prints and writes what is there, and raises KeyboardInterrupt.
     """

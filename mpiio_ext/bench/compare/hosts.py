@@ -2,8 +2,8 @@
 
 The cluster's sources are in the source checkout (``scripts/cluster``, docs/project/clusters.md), not in the installed
 package; outside a checkout there are no hosts. What a launch leaves on any host is ended by the mark in its
-environment. The hosts' clock is the machine's, which the micro-benchmark finds out: its times are from the
-first rank's begin to the last one's end, as on one node.
+environment. The hosts' clock is the machine's, and the micro-benchmark detects this: its times go from the first rank's
+begin to the last one's end, as on one node.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Place:
 
 @contextlib.contextmanager
 def hosts(count: int, ranks_per_host: int, rate: str) -> Iterator[Place]:
-    """Bring up so many hosts; they are gone afterwards.
+    """Start so many hosts, and stop them after the block.
 
     Parameters
     ----------

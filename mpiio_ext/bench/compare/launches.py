@@ -151,7 +151,10 @@ def run_benchmark(
 
 
 def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
-    """Return the peers, those with this library pretending that `ranks` lie on `nodes` nodes; 0 means the real ones."""
+    """Return the peers.
+
+    The peers with this library pretend that `ranks` lie on `nodes` nodes; 0 means the real ones.
+    """
     if nodes == 0:
         return list(peers)
     if nodes > ranks or ranks % nodes:

@@ -82,8 +82,8 @@ def on_rank_0(comm: MPI.Intracomm, action: Callable[[], Value]) -> Value:
 def span_of(marks: Sequence[tuple[str, float, float]]) -> float:
     """Return the seconds from the first begin to the last end, of the host where that is longest.
 
-    With more ranks than processors some ranks begin when others have ended: no rank's own time says how long it took.
-    Ranks of a host have a common clock, hosts have not.
+    With more ranks than processors some ranks begin when others have ended: no rank's own time is the time of the
+    phase. Ranks of a host have a common clock, hosts have not.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ def _failure(plan: Plan, outcome: Outcome) -> BenchError | None:
 
 
 def difference(program: Pioneer, layout: FileLayout, ours: Path, theirs: Path) -> str | None:
-    """Return where two methods' files differ among the bytes that some rank writes, in words; None: nowhere."""
+    """Return the places, in words, at which two methods' files differ in bytes that a rank writes; None if equal."""
     if ours.exists() != theirs.exists():
         return f"is there under one method alone ({ours})"
     if not ours.exists():

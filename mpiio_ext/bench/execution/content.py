@@ -92,7 +92,7 @@ class Content:
         return out
 
     def position(self, access: Access, index: int) -> int | None:
-        """Return the byte of the array that byte `index` of the memory belongs to, None if it belongs to none."""
+        """Return the byte of the array that byte `index` of the memory belongs to; None if it belongs to no array."""
         variable = self.variable(access)
         packed = np.empty(access.data_bytes(variable), np.uint8)
         place = np.zeros(access.memory_bytes(variable), np.int64)

@@ -33,7 +33,7 @@ class Counted:
 
 
 def change(now: dict[str, Any] | None, before: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return how far the counters of a process have moved on, None without; names and texts as they are now."""
+    """Return the increase of a process's counters, None without; names and texts have their present values."""
     if now is None or before is None:
         return None
     out: dict[str, Any] = {}

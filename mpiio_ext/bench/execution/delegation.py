@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def start_delegates(comm: MPI.Intracomm, hints: Mapping[str, str], folder: Path) -> str:
     """Start the delegates; return a description, "none: REASON" if there are none, "" if none are wanted; collective.
 
-    They start when all ranks open a file with their hints together, which not every pattern or kernel does.
+    The delegates start when all ranks open a file with their hints together, which not every pattern or kernel does.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Playing a phase of a program on one rank through an interface, on the clock.
 
-Memory is made before the clock starts: what is to be written, or poison where something is to be read. A step that
-fails does not keep the rank from the later ones, because the other ranks are in them; the first error is raised
+Memory is made before the clock starts: what is to be written, or poison where something is to be read. After a step
+that fails, the rank still carries out the later steps, because the other ranks are in them. It raises the first error
 behind the last step. What was read is compared after the clock has stopped.
 
 A phase of an application runs as it does there, from one barrier to another. A phase in parts, of a pattern, is four
@@ -181,7 +181,7 @@ class Player:
             begin += size
 
     def _memory(self, access: Access, out: Bytes | None) -> Bytes:
-        """Return the memory of an access before it: the data of a write, in its own array or in a common one."""
+        """Return an access's memory before the access: the data of a write, in its own array or in a common one."""
         if not access.write:
             return self._content.poison(access, out)
         if not access.memory:

@@ -1,8 +1,8 @@
 """Measuring: which run comes when, one run with its phases and checks, and the rows.
 
 Order. A repetition (`mpiio_ext.bench.execution.schedule` says how many there are) runs every case; inside it every
-method follows directly on the other. The order of the methods is rotated by one place per repetition, so that drift of
-the machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
+method follows directly on the other. The methods rotate by one place per repetition, so that drift of the machine
+affects all of them and no method always comes first. Ratios are formed inside a repetition.
 
 One run. The phases follow each other on the same files, which are removed afterwards. Every phase is verified before
 the next: files with other means than the interface, memory after the clock has stopped. Between the phases every rank
@@ -11,9 +11,9 @@ reads the bytes that another one wrote. Reads come from the page cache unless th
 first repetition all methods of a kernel write the same bytes, and their files are compared.
 
 Bandwidth of a kernel's phase is data / the time from the first rank's begin to the last rank's end, opening and closing
-included. That is what the application sees. It does not depend on where an MPI library lets its ranks wait: OMPIO's
-ranks leave a collective write early and wait in the close. Of a pattern it is data / (view + data), or with delegates,
-which write behind, data / (view + data + close).
+included. The application experiences this bandwidth. It does not depend on where an MPI library lets its ranks wait:
+OMPIO's ranks leave a collective write early and wait in the close. Of a pattern it is data / (view + data), or with
+delegates, which write behind, data / (view + data + close).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Runner:
         self._on_team(case, number)
 
     def _on_team(self, case: Case, number: int) -> None:
-        """Run the case on the ranks that take part; the others sleep until they are done."""
+        """Run the case on the ranks that take part; the other ranks sleep until the end."""
         if case.program.active == self.comm.size:
             self._run_case(self.comm, case, number)
             return
@@ -222,7 +222,7 @@ class Runner:
     def _verify(
         self, group: Any, case: Case, method: Method, content: Content, phase: Phase, written: set[tuple[int, str]]
     ) -> bool:
-        """Check the files that a phase has written; return whether a native method left bytes of its own in them.
+        """Check the files of a phase; return whether a native method has left bytes of its own in them.
 
         MPI leaves bytes of a new file that no rank writes undefined, and ROMIO's read-modify-write fills them with what
         was in its buffer: that is noted of native methods. The extension promises to leave them alone: there it is an
@@ -258,7 +258,7 @@ class Runner:
             )
 
     def _compare(self, group: Any, case: Case, reference: Path, *, first: bool) -> str:
-        """Keep the first method's files, compare the others' with them; return how they were compared."""
+        """Store the first method's files, compare the others' with them; return the kind of the comparison."""
         how, difference, error = "", None, None
         if group.rank == 0:
             try:

@@ -1,10 +1,10 @@
 """The order of the rows: every case once, then every case again, as often as the budget allows.
 
-A repetition runs every pattern and every kernel. A figure that was measured fewer than `ENOUGH` times says nothing of
-its noise. If the first repetition shows that `ENOUGH` repetitions would end after the budget, the cases that may be
-smaller become so small that `ENOUGH` repetitions fit into the rest. Then all cases begin anew. Otherwise the first
-cases whose repetitions fit are repeated that often, and each of the other cases runs once. No further repetition is
-begun that would probably end after the budget; the first always runs.
+A repetition runs every pattern and every kernel. A figure that was measured fewer than `ENOUGH` times does not show its
+noise. If the first repetition shows that `ENOUGH` repetitions would end after the budget, the cases that may be smaller
+become so small that `ENOUGH` repetitions fit into the rest. Then all cases begin anew. Otherwise the first cases whose
+repetitions fit are repeated that often, and each of the other cases runs once. No further repetition is begun that
+would probably end after the budget; the first always runs.
 """
 
 from __future__ import annotations

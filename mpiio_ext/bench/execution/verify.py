@@ -1,7 +1,7 @@
 """Verification of every byte of the files, read by other means than the interface under test.
 
 The arrays are cut into chunks that are dealt to the ranks; each rank compares its chunks with the content, and bytes
-that no rank writes with zero. A raw file must also hold nothing else and end with its last written byte.
+that no rank writes with zero. A raw file must also contain no other bytes and end with its last written byte.
 """
 
 from __future__ import annotations

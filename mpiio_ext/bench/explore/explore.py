@@ -137,7 +137,7 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
 def _needed_bytes(options: Options) -> int:
     """Return the most bytes on the file system at a time: files of reads stay, one pattern writes at a time.
 
-    Where every pattern has a stonewall it is a limit that may never be met: 0.
+    If every pattern has a stonewall, the total is a limit that may never be reached: 0.
     """
     if all(spec.stonewall_s for spec in options.specs):
         return 0
@@ -151,7 +151,7 @@ def _make_output(options: Options) -> Path:
 
 
 def _start(comm: MPI.Intracomm, options: Options, folder: Path) -> str:
-    """Have the delegates started, if there are to be any; returns which there are; collective."""
+    """Let the delegates start, if any are requested; return the delegates that started; collective."""
     if options.most == 0:
         return ""
     text = str(comm.bcast(start_delegates(comm, options.job_hints, folder)))

@@ -266,7 +266,7 @@ def _serving(comm: MPI.Intracomm, before: dict[int, dict[str, Any]]) -> int | No
 
 
 def _remove(comm: MPI.Intracomm, place: Place) -> None:
-    """Take the files away, outside the time, after all have closed them; collective."""
+    """Remove the files, outside of the measured time, after all ranks have closed them; collective."""
     comm.Barrier()
     if place.is_split or comm.rank == 0:
         with contextlib.suppress(FileNotFoundError):
@@ -280,7 +280,7 @@ def measure(comm: MPI.Intracomm, place: Place) -> Measured:
     Raises
     ------
     BenchError
-        On all ranks: an access failed, or not the delegates that were asked for serve the file.
+        On all ranks: an access failed, or other delegates than the requested ones serve the file.
     VerificationError
         Bytes are not what they must be.
     """

@@ -121,7 +121,7 @@ class OpenFile(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close; collective over `where.comm`; harmless when `open` failed."""
+        """Close; collective over `where.comm`; harmless if `open` failed."""
 
 
 class Reader(ABC):
@@ -136,7 +136,7 @@ class Reader(ABC):
         return None
 
     def foreign(self) -> str | None:
-        """Describe bytes of the file beside its arrays that no rank wrote, or return None."""
+        """Describe bytes of the file beside its arrays that no rank wrote; return None if there are none."""
         return None
 
     @abstractmethod
@@ -259,7 +259,7 @@ def first_difference(ours: Path, theirs: Path) -> str:
 
 
 def tool_difference(command: Sequence[str | Path]) -> str | None:
-    """Run a comparing tool of a format; return None when it finds no difference, else its first line."""
+    """Run a comparing tool of a format; return None if it finds no difference, else its first line."""
     from mpiio_ext.common.children import run
 
     done = run([str(word) for word in command], limit_s=600)

@@ -235,7 +235,7 @@ class MpiIoFile(OpenFile):
             self._pending.append(result)
 
     def access_all(self, requests: Sequence[Request]) -> None:
-        """Make the calls of a pattern, of which there may be many short ones: nothing but the calls."""
+        """Make the calls of a pattern, and nothing else, because a pattern may have many short calls."""
         first: Exception | None = None
         call = getattr(self._file, _name_of(requests[0]))
         for offset, message in self._calls:

@@ -123,7 +123,7 @@ class Netcdf4(Interface):
 
 
 def _difference(ours: Path, theirs: Path) -> str | None:
-    """Return where two files differ in groups, dimensions or variables, in words, or None; local."""
+    """Return the difference of two files in groups, dimensions or variables, in words, or None; local."""
     import netCDF4
 
     with netCDF4.Dataset(ours) as one, netCDF4.Dataset(theirs) as other:

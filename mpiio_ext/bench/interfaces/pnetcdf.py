@@ -94,7 +94,7 @@ class PnetcdfFile(OpenFile):
         call(variable, starts[0], counts[0], data, box)
 
     def _post_list(self, request: Request, variable: Any, data: Any) -> None:
-        """Post an access to several slabs; what lies in boxes is packed."""
+        """Post an access to several slabs; data in boxes are packed."""
         access = request.access
         if not access.nonblocking:
             raise ValueError(f"array {request.variable.name}: PnetCDF kernels access several slabs nonblocking")

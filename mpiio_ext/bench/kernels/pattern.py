@@ -115,7 +115,7 @@ class Pattern(Program):
         return self.write_plan(rank)
 
     def mask(self, begin: int, end: int) -> Mask | None:
-        """Return which file bytes of [begin, end) are written, shape (end - begin,); None: all."""
+        """Return a mask of the written bytes of [begin, end), shape (end - begin,); None: all are written."""
         del begin, end
         return None
 

@@ -225,7 +225,7 @@ class Pioneer(Kernel):
             )
 
     def versions(self, phase: str, interface: str) -> dict[tuple[int, str], int]:
-        """Return nothing: the engine writes its own bytes, which are compared between methods."""
+        """Return no content: the engine writes its own bytes, which are compared between methods."""
         del phase, interface
         return {}
 

@@ -241,7 +241,7 @@ class Program(ABC):
         """Yield the steps of `rank` in a phase. `interface`: the original may differ between its variants."""
 
     def written(self, file: int, variable: str, begin: int, end: int) -> Mask | None:
-        """Return which bytes [begin, end) of an array are written, shape (end - begin,); None: all."""
+        """Return a mask of the written bytes [begin, end) of an array, shape (end - begin,); None: all are written."""
         del file, variable, begin, end
         return None
 

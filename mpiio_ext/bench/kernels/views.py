@@ -1,7 +1,8 @@
 """How an MPI-IO program sees an access: one file view, explicit offsets in it, and memory, as MPI datatypes.
 
 Accesses are described by slabs of arrays (`mpiio_ext.bench.kernels.layout`), from which every interface makes what it
-needs. A pattern is about the datatypes themselves: its plan names the constructors, and MPI-IO takes them as they are.
+needs. A pattern is about the datatypes themselves: its plan names the constructors, and MPI-IO uses their types
+unchanged.
 """
 
 from __future__ import annotations
