@@ -84,7 +84,7 @@ def listed(path: str | Path, linker: str = "") -> list[str] | None:
 
 
 def _answer(command: list[str], environment: dict[str, str]) -> tuple[int | None, str]:
-    """Return the exit status and the output of a command; None: none, or no end within 20 s, when it is killed.
+    """Return exit status and output of a command; None if it cannot run, or is killed after 20 s.
 
     The module `children` does the same for any command, and takes ten times as long to import as this one works.
     """

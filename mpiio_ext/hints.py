@@ -254,8 +254,8 @@ def _suggesting(cls: type[_Class]) -> type[_Class]:
 class Hints:
     """A checked set of hints, to be handed to ``MPI.File.Open`` or to an unchanged program.
 
-    Every field is None until it is set, and only what is set is handed on. Fields are the hints of the registry, those
-    with the prefix ``mpiox_`` without it.
+    Every field is None until it is set; only fields that are set are passed on. Fields are the hints of the registry,
+    those with the prefix ``mpiox_`` without it.
 
     Attributes
     ----------

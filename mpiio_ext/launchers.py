@@ -2,9 +2,10 @@
 
 ``mpiexec -n 4 mpiio-ext run -- ./app``: each rank runs ``mpiio-ext``, which sets the variables and becomes ``./app``.
 
-``mpiio-ext run -- mpiexec -n 4 ./app``: the launcher must hand the variables on to ranks that may live on other nodes,
-and should not itself run with the library preloaded, which would map an MPI library into it and into every daemon. So
-LD_PRELOAD is not put into the launcher's environment but into its options, in front of the user's own:
+``mpiio-ext run -- mpiexec -n 4 ./app``: the launcher must pass the variables on to ranks that may live on other nodes.
+The launcher itself should not run with the library preloaded, because an MPI library would then be mapped into it and
+into every daemon. So LD_PRELOAD is not put into the launcher's environment but into its options, in front of the user's
+own:
 
 - Open MPI (mpirun, mpiexec, orterun, prterun): ``-x LD_PRELOAD=… -x MPIOX_…``, repeated behind every ``:`` of a
   command line of several programs, because ``-x`` holds for one of them. When ``OMPI_MCA_mca_base_env_list`` is set,
@@ -162,7 +163,7 @@ def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
 
 
 def launcher_family(program: str, default: str) -> str | None:
-    """Return which kind of launcher ``program`` is: "openmpi", "hydra", "slurm", one of `_SETTING`, or None for none.
+    """Return the kind of the launcher ``program``: "openmpi", "hydra", "slurm", one of `_SETTING`, or None for none.
 
     Parameters
     ----------
@@ -219,7 +220,7 @@ def _preloaded(library: str, environment: Mapping[str, str]) -> str:
 
 
 def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[str]]:
-    """Take the preloads out of the user's options of a launcher; return the other words, and those libraries."""
+    """Remove the preloads from the user's options of a launcher; return the other words, and these libraries."""
     left: list[str] = []
     libraries: list[str] = []
     index = 0

@@ -215,7 +215,7 @@ def inspect(
 ) -> Layout:
     """Ask the file system how a file lies on its servers.
 
-    It may take as long as a few answers of servers; nothing is written. Of a folder: what new files in it get.
+    A query may last as long as a few answers of servers; nothing is written. Of a folder: what new files in it get.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def first_libraries(command: Sequence[str], launched: bool) -> tuple[str, ...]:
 
 
 def _libraries(word: str, path: str) -> Sequence[str] | None:
-    """Return the names of a program's libraries; None: it is no ELF program. `LoadError`: of another C library."""
+    """Return the names of a program's libraries; None if it is no ELF program. `LoadError`: of another C library."""
     names = listed(path)
     elf = _elf(path) if names is None else None
     if elf is not None and Path(elf.interpreter).name.startswith(_MUSL):

@@ -4,8 +4,9 @@ Problem.   Hints that make a checkpoint's requests faster leave a program waitin
            enough between its checkpoints can have them written behind it, at a risk that it has to decide on itself:
            the hint is proposed, and not put into a hints file.
 Algorithm. The calls of the root's MPI-IO fall into bursts: a pause that is not much shorter than the longest one is
-           computation. They are checkpoints if there are several, each opens a file, writes and closes it, hardly
-           anything is read, and each is shorter than the pauses between: else there is no time to write it behind.
+           computation. Bursts are checkpoints if there are several, if each opens a file, writes and closes it and
+           reads hardly anything, and if each is shorter than the pauses between them. Otherwise there is no time to
+           write behind.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Checkpoints:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """The hints with which they are written behind the program; caches with room for one and a half."""
+        """The hints for delegates that write checkpoints behind the program; caches have room for one and a half."""
         cache_mib = -(-3 * self.size_bytes // (2 * _DELEGATES << 20))
         return f"mpiox_delegates={_DELEGATES}", "mpiox_close=staged", f"mpiox_delegate_cache={cache_mib}m"
 
@@ -71,7 +72,7 @@ class _Burst:
 
 
 def _bursts(path: WorkloadPath) -> list[_Burst]:
-    """Return the bursts of the root's calls of MPI-IO; bytes are those of all ranks."""
+    """Return the bursts of the root's calls of MPI-IO; their bytes are the bytes of all ranks."""
     from mpiio_ext.pioneer.operations import operation_of
 
     ranks_of = [len(members) for members in path.info.members]

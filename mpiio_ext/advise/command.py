@@ -4,7 +4,7 @@ Problem.   Tuning runs the program again and again; a program that computes for 
 Algorithm. One run is traced. Its workload path, with what each rank has done, is carried out by as many ranks in a
            folder beside the program's files, and `mpiio-ext tune` finds hints for that, against the MPI library alone.
            With ``--check`` the program itself then runs under the MPI library alone and under the hints, in pairs.
-Promise.   What the path's calls take less with the hints, the program should take less. Its whole time with them is
+Promise. The program should save the time that the path's calls save with the hints. Its whole time with them is
            promised from that; what it had is measured in the check.
 """
 
@@ -306,7 +306,7 @@ class _Asked:
 
 
 def _before(asked: _Asked) -> float:
-    """Print what the budget must cover, before anything runs; return the seconds of a start of the ranks.
+    """Print the work that the budget must cover, before anything runs; return the seconds of a start of the ranks.
 
     Raises
     ------
@@ -444,7 +444,7 @@ def _judged(asked: _Asked, job: Job, result: Result, traced: _Traced, failures: 
 
 
 def _pairs(check: bool, pairs: int | None, confidence: float) -> int | None:
-    """Return the number of pairs of the check; None: without one."""
+    """Return the number of pairs of the check; None if there is no check."""
     if not check:
         if pairs is not None:
             raise click.UsageError("--pairs needs --check")

@@ -1,4 +1,4 @@
-"""The parts of a traced program on which tuning depends: its time, its kinds of access, a part of its operations."""
+"""The properties of a traced program that tuning needs: its time, its kinds of access, a part of its operations."""
 
 from __future__ import annotations
 

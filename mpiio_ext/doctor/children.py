@@ -1,4 +1,4 @@
-"""Child processes that answer questions: one that hangs, crashes or is ended by MPI takes nothing else down.
+"""Child processes that carry out checks: a child that hangs, crashes or is ended by MPI ends no other process.
 
 Algorithm. A question is a function of `mpiio_ext.doctor.probes`. The child runs that file as a script, so that a
 question loads this library only if it is about it. The child inherits the descriptor of a file without a name, and

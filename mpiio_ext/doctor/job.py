@@ -1,6 +1,7 @@
 """The job: whether its ranks find each other, write, read and spawn; asked for in a child, since MPI may end it.
 
-A child is each process' rank of the job and reports what it learns (`mpiio_ext.doctor.rank`); here is what that means.
+A child is each process' rank of the job and reports its findings (`mpiio_ext.doctor.rank`); this module interprets
+them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What the dynamic linker makes of a program: what kind of file it is, which libraries it gets, what binds to what.
+"""The dynamic linker's view of a program: the kind of its file, its libraries, and the bindings of its symbols.
 
 Algorithm. The header of the file (`mpiio_ext.elf`) separates a static program from a dynamic one and names its dynamic
 linker. That linker is then run in its tracing mode, as ``ldd -r`` does. It loads the program and all libraries with the
 search paths, LD_LIBRARY_PATH and LD_PRELOAD that count, and carries out every relocation. It reports each binding, and
 ends before the first instruction of the program.
 
-Guarantee. No instruction of the program runs: only the linkers of glibc are asked, which know this mode; others (musl)
-are separated by their names.
+Guarantee. No instruction of the program runs: only linkers of glibc are started, which know this mode; other linkers
+(musl) are recognised by their names.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_mpi(name: str) -> bool:
 
 
 def abi_of(name: str) -> str:
-    """Return what an MPI library of this name is called; the name itself where it is not known."""
+    """Return the MPI family of a library's name; the name itself if the family is not known."""
     return _BY_ABI.get(abi.of_library(name) or "", name) if is_mpi(name) else name
 
 
@@ -77,7 +77,7 @@ def loaded_mpi() -> list[str]:
 
 
 def header_of(path: Path) -> elf.Elf | None:
-    """Return what the header of a file says, None if it is no ELF file; raises OSError where it cannot be read."""
+    """Return the contents of a file's header; None if it is no ELF file; raises OSError if it cannot be read."""
     try:
         return elf.read(path)
     except elf.ElfError:

@@ -165,7 +165,7 @@ def _release(text: str) -> str:
 
 
 def _of_job(environment: Mapping[str, str]) -> str:
-    """Return what has started this process as a rank: an MPI family, "srun", or "" for nothing.
+    """Return the starter of this process as a rank: an MPI family, "srun", or "" for none.
 
     Not what is first on PATH, which may be another one. mpirun inside of an allocation leaves Slurm's variables, too.
     """

@@ -151,7 +151,7 @@ def program_of(command: Sequence[str]) -> tuple[list[str], str]:
 
 
 def launch_of(command: Sequence[str]) -> list[str]:
-    """Return the words in front of the program with which its launcher starts ranks now; nothing without one."""
+    """Return the launcher's words in front of the program that start its ranks now; empty without a launcher."""
     words, launcher = program_of(command)
     front = list(command[: len(command) - len(words)])
     return front if words and launcher and not LATER & {*front} else []

@@ -36,7 +36,7 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
 
 
 def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, root: Path = Path("/")) -> list[Finding]:
-    """Return whether buffers in the memory of this host's GPUs can be written and read; nothing where there is none.
+    """Return whether buffers in the memory of this host's GPUs can be written and read; empty if there is no GPU.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ repetitions, and the judgment is by their ranges, which needs no assumption on h
 - "within noise" when the ranges overlap or touch;
 - "not judged" when a side has fewer than three repetitions: their range says too little.
 
-The ratio is that of the medians, new over old; its own range runs from slowest new over fastest old to fastest new over
-slowest old, so that "slower" and "the whole range lies below 1" are the same. A limit R generalises that: a row falls
-under R beyond noise when the whole range lies below R.
+The ratio is new median over old median. Its range runs from slowest new over fastest old to fastest new over slowest
+old, so that "slower" means that the whole range lies below 1. A limit R generalises that: a row falls under R beyond
+noise when the whole range lies below R.
 
 Both sets were measured at different times. How much the MPI library's own rows changed between them says how much of
 the change is the machine's.

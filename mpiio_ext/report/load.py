@@ -7,7 +7,7 @@ understood:
 - ``results.json`` of ``mpiio-ext bench`` (`ResultSet`);
 - the JSON of ``mpiio-ext bench compare --json -o`` (`PeerSet`).
 
-The rows are made from ``runs``; ``summary``, which holds the same in other words, is not read.
+The rows are made from ``runs``; ``summary``, which has the same numbers in another form, is not read.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The page is made of the parts of every page (:mod:`mpiio_ext.common.page`): what is found stands first, then each row.
 
-A page stays below `MOST_BYTES`, so that it can be sent, opened and printed anywhere. Some five hundred rows fit in
-whole; with more, details are left out by the levels of `_LEFT_OUT` until the page fits, and the page says which. The
-ratios of every row are on it always.
+A page stays below `MOST_BYTES`, so that it can be sent, opened and printed anywhere. Some five hundred rows fit
+completely. With more rows, details are left out by the levels of `_LEFT_OUT` until the page fits, and the page names
+the omitted details. The ratios of every row are on it always.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def kinds(rows: Iterable[Measured]) -> list[Group]:
 
 
 def worth(found: Sequence[Group]) -> str:
-    """Return in one sentence for which kinds of access it is worth it; "" if nothing was compared."""
+    """Return in one sentence the kinds of access for which the library pays; "" if nothing was compared."""
     if not found:
         return ""
     named = {

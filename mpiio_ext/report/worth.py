@@ -3,7 +3,7 @@
 Problem. A reader wants to know first whether the extension is worth it on this machine, and for what.
 
 Algorithm. Of results of the bench the sentence is the verdict of each kind of access, and each row is a dot at its
-ratio to native. Of ``bench compare``, which does not say how often it has measured, it is the range of the ratios to
+ratio to native. Results of ``bench compare`` have no number of repetitions; for them it is the range of the ratios to
 the best native peer, without a verdict.
 
 Guarantees. The data of the picture are the ratios that are drawn.

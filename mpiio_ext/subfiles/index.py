@@ -1,7 +1,8 @@
 """The contents of the index of a file that is stored as several subfiles.
 
 Problem. A program of thousands of ranks has written one logical file as many. Every reader of its name has to recognise
-what it is, programs that know nothing of it included, and must not take the leftovers of a killed job for the file.
+the file's kind, including programs that do not know subfiles, and must not take the leftovers of a killed job for the
+file.
 
 Format. Text with a newline behind each line, in this order::
 

@@ -104,7 +104,7 @@ def _refuse_index(target: Path) -> None:
 
 @contextlib.contextmanager
 def _part(final: Path) -> Iterator[tuple[Path, int]]:
-    """Give a new file beside the target, and its descriptor, to the block; if it has no other name then, it goes."""
+    """Yield a new file beside the target, and its descriptor; if it has no other name at the end, it is removed."""
     part = final.with_name(f".{final.name}.merging")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -161,8 +161,8 @@ def _give_name(stored: Stored, part: Path, descriptor: int, final: Path, *, in_p
 def _give_owner(descriptor: int, status: os.stat_result) -> None:
     """Give a file owner, group and permissions of another one, as far as this user can.
 
-    Without the group its permissions are left out, too: they would be those of another group. The owner comes first,
-    since nobody may read meanwhile who must not.
+    Without the group its permissions are left out, too: they would be those of another group. The owner is set first,
+    since meanwhile nobody without the right to do so may read the file.
     """
     for owner in (status.st_uid, -1):  # any user may give the groups that he is in
         now = os.fstat(descriptor)

@@ -2,8 +2,8 @@
 
 Problem. h5dump, ncdump and a script in Python know nothing of subfiles, and a merge of terabytes for one look is dear.
 
-Algorithm. A folder is shown at a mount point, by FUSE. Each index is shown as the logical file, and the folder
-NAME.subfiles beside it is not shown; all else is passed through. An index is read once, and again when it changes.
+Algorithm. A folder is shown at a mount point, by FUSE. Each index appears as the logical file, and the folder
+NAME.subfiles beside it is hidden; all other files are passed through. An index is read once, and again when it changes.
 Subfiles are opened with the file, and read by as many threads as FUSE has. What was read stays in the page cache until
 the index changes (auto_cache).
 
@@ -127,7 +127,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _stored(path: Path) -> Stored | MpiioExtError | None:
-    """Return the file that an index stands for, or its mistake; None: it is no index."""
+    """Return the file that an index stands for, or its mistake; None if it is no index."""
     try:
         status = path.stat()
     except OSError:
@@ -163,7 +163,7 @@ def _report(words: str) -> None:
 
 
 def mount(path: Path, mountpoint: Path, *, foreground: bool) -> None:
-    """Show a folder at a mount point; returns when it is shown, or with `foreground` when it is no more.
+    """Show a folder at a mount point; return when it is mounted, or, with `foreground`, when it is unmounted.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 Problem. A command that removes a file must not take it from a program that reads or writes it.
 
-Algorithm. Who writes holds a shared lock on the first of three bytes, a delegate that writes behind a close one on the
-next, who reads the file one on the third. Who removes takes all three.
+Algorithm. An opener that writes owns a shared lock on the first of three bytes, a delegate that writes behind a close
+on the second one, and a reader of the file on the third one. A process that removes the file locks all three bytes.
 
 Guarantees. As far as locks reach: on one host, or over hosts where the file system has such locks.
 """

@@ -2,8 +2,8 @@
 
 Problem. An index can name any file, and a command that is killed half-way must not leave a file that looks whole.
 
-Algorithm. Plain files that are named after the id of the index and their number are removed, and nothing else; the
-first one, which carries the locks, last, and then the folder, if it is empty, and the index.
+Algorithm. The remover removes only plain files that are named after the id of the index and their number. It removes
+the first one, which carries the locks, last, and then the folder, if it is empty, and the index.
 
 Guarantees. A file that is no index is refused, a link to one, and one with another index. After a kill, or an error, a
 subfile is missing, so no reader takes the file for a complete one; started again, it removes the rest.

@@ -1,9 +1,10 @@
 """A logical file that is stored as several: its subfiles, their problems, and its bytes.
 
-Problem. Who reads, merges or removes such a file has to know first that each subfile is there, whole, and of this file
-and not of another. A folder of subfiles can have been copied in part, and an index can name anything. Who opens a file
-for writing puts a new index in the place of the old one: a copy of it, and the old file that a hard link still names,
-go on to say that all is whole while the bytes change; and who removes one leaves the other without its subfiles.
+Problem. Before a process reads, merges or removes such a file, it has to know that each subfile exists, complete, and
+belongs to this file. A folder of subfiles can have been copied in part, and an index can name anything. An opener that
+writes puts a new index in the place of the old one. A copy of the file, and the old file that a hard link still names,
+continue to state that all is complete while the bytes change. And if one of them is removed, the other has lost its
+subfiles.
 
 Algorithm. Each subfile is opened without following a link, and has to be a plain file that is named after the id of
 the index and its number. Where the index has a size, each subfile has exactly its share of that; else the size of the

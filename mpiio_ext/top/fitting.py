@@ -1,15 +1,14 @@
 """Tables in the columns and lines of a terminal.
 
-Problem. A table of a busy job is wider than 80 columns and longer than 24 lines; what is cut off at the right edge may
-be what the user needs.
+Problem. A table of a busy job is wider than 80 columns and longer than 24 lines; the part that is cut off at the right
+edge may be the part that the user needs.
 
-Algorithm. What is wider than the terminal gets headings of two lines, and loses columns in which there is nothing. Then
-its longest texts are shortened (paths from the left: the name is at their end). Then it loses the columns that it can
-spare, in the order that the table says. Lines are shared out so that a table that needs few leaves its share to the
-others.
+Algorithm. A table that is wider than the terminal gets headings of two lines, and loses empty columns. Then its longest
+texts are shortened (paths from the left: the name is at their end). Then it loses the columns that it can spare, in the
+order that the table says. Lines are shared out so that a table that needs few leaves its share to the others.
 
-Guarantees. Nothing of a row stands beyond the edge; the first column and those that cannot be spared stay as long as
-they fit. Where no line is left out there is room for all; where some are, no line of the terminal is left free.
+Guarantees. No part of a row exceeds the edge; the first column and the indispensable columns stay as long as they fit.
+Where no line is left out there is room for all; where some are, no line of the terminal is left free.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class _Grid:
                 self.names.remove(name)
 
     def empty(self) -> list[str]:
-        """Return the empty columns; columns of rates only if nothing was moved so far, since rates come and go."""
+        """Return the empty columns; columns of rates only if no bytes moved so far, since rates come and go."""
         found = {name for name in self.names[1:] if set(self._cells(name)) <= _NOTHING}
         return [name for name in self.names if name in found and {f"{name} so far"} & set(self.names) <= found]
 

@@ -1,16 +1,16 @@
 """The jobs of this user on this node, read again and again.
 
-Problem. Ranks come and go, processes are forked that hold a rank's page open, and a page does not say which job it is
-of: MPICH gives a job no name.
+Problem. Ranks come and go, forked processes also have a rank's page open, and a page does not name its job: MPICH gives
+a job no name.
 
-Algorithm. A page belongs to the process that was started when it says, among those that hold it open. Ranks are of one
-job when the same launcher has started them: the nearest process above a rank that is one, and the launchers directly
-above that. Without a launcher a rank of several belongs to its parent, and one that is alone is a job. The launcher's
-process ID is the job's name.
+Algorithm. Of the processes that have a page open, the page belongs to the one whose start time is in the page. Ranks
+are of one job when the same launcher has started them: the nearest process above a rank that is one, and the launchers
+directly above that. Without a launcher a rank of several belongs to its parent, and one that is alone is a job. The
+launcher's process ID is the job's name.
 
-Guarantees. Looking asks nothing of a rank and writes nothing; a rank that is stuck or stopped is seen as others are.
-A rank that has ended stays, with its last numbers, as long as its job does; a job that has ended is seen so once.
-Descriptors of all processes are gone through for a tenth of the time at most; pages found are read at every look.
+Guarantees. Reading sends nothing to a rank and writes nothing; a rank that is stuck or stopped is read as others are. A
+rank that has ended stays, with its last numbers, as long as its job does; a job that has ended is shown so once. The
+search for pages in the descriptors of all processes takes a tenth of the time at most; known pages are read every time.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Job:
 
     @property
     def ended_unix_s(self) -> float | None:
-        """When its last rank was seen to be gone; None: it goes on."""
+        """When its last rank was found to have ended; None if the job continues."""
         return None if any(rank.lives for rank in self.ranks) else max(rank.ended_unix_s or 0.0 for rank in self.ranks)
 
     @property
@@ -250,7 +250,7 @@ class Watch:
                 self._seen[identity] = _Seen(*owner, job, page, time.monotonic())
 
     def _owner(self, page: Page, paths: Iterable[Path]) -> tuple[int, Path] | None:
-        """Return which of the processes is the rank; None: it has ended, and a child of it has the page open."""
+        """Return the process that is the rank; None if it has ended and a child of it has the page open."""
         for path in paths:
             pid = int(path.parent.parent.name)
             found = process(pid, self._proc)
@@ -323,7 +323,7 @@ class Watch:
         self._seen[identity] = seen
 
     def _without_the_forgotten(self, identities: Sequence[_Identity], now_s: float) -> list[Rank]:
-        """Return the ranks of a job; forget those whose place others have taken, and a job that is long over."""
+        """Return the ranks of a job; forget ranks whose place others have taken, and a job that ended long ago."""
         newest: dict[int, int] = {}
         for page in (self._seen[identity].page for identity in identities):
             newest[page.rank] = max(page.start_ticks, newest.get(page.rank, 0))

@@ -1,15 +1,15 @@
 """The page of a rank: counters of a process of a running job, read while it continues.
 
-Problem. The page changes while it is read, may be cut off, or be that of another version; its process may be stopped in
-the middle of a change.
+Problem. The page changes while it is read, may be cut off, or may be a page of another version. Its process may be
+stopped in the middle of a change.
 
 Layout. ``csrc/core/live/mpiox_live.h``: a head of 4096 bytes, then an entry of 256 bytes for each open file. Numbers
 have 8 bytes and are read whole. ``change`` is odd while files are opened or closed.
 
-Guarantees. Of a page whose `change` was even and the same before and after, totals are those of one set of files. Where
-it stays odd (the process was stopped within a change), or moves on for too long, the numbers are taken as they are, and
-a file that is being closed may count twice or not at all. Nothing is written, and no descriptor is kept. The size of a
-page is sealed, so that it cannot shrink under the reader.
+Guarantees. If the `change` of a page was even, and the same before and after the reading, its totals belong to one set
+of files. If `change` stays odd (the process was stopped within a change), or changes for too long, the numbers are read
+as they are, and a file that is being closed may count twice or not at all. Nothing is written, and the descriptor is
+closed again. The size of a page is sealed, so that it cannot shrink under the reader.
 """
 
 from __future__ import annotations

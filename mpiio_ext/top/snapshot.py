@@ -71,7 +71,7 @@ class Snapshot:
 
     @property
     def ended_unix_s(self) -> float | None:
-        """When the last of the jobs was found to have ended; None: one runs, or there is no job."""
+        """When the last of the jobs was found to have ended; None if one runs, or there is no job."""
         ends = [each.job.ended_unix_s for each in self.jobs]
         return None if None in ends else max((end for end in ends if end is not None), default=None)
 
@@ -195,7 +195,7 @@ class Follower:
         return replace(asked, jobs=self._last)
 
     def is_over(self, seen: Snapshot) -> bool:
-        """Return whether nothing is left to read: with all jobs, more may come at any time."""
+        """Return whether all jobs have ended; with all jobs selected, more may come at any time."""
         return self.name is not None and seen.ended_unix_s is not None
 
 
