@@ -7,12 +7,13 @@
 
 They are in no commit: ``_binding.c`` and ``_tools.c``, the sources of the Python modules, made by cffi from the
 declarations between the two cffi markers of ``mpiio_ext.h`` (the library) and ``mpiio_ext_tools.h`` (the tools), and
-what the GENERATORS make from a table or from the header: MPI entry points, functions that are only passed on. The
-same sources give the same bytes, and a file whose text is unchanged is not written, so that nothing is compiled again.
+what the GENERATORS make from a table or from the header: MPI entry points, functions that are only passed on. The same
+sources give the same bytes, and a file whose text is unchanged is not written, so that the compiler does not compile it
+again.
 
-``--diff`` lets the generators of REV run on the sources of REV, those of the working tree on the working tree, and
-prints a unified diff of what they wrote; what cffi adds of its own is the same on both sides. The exit status is that
-of diff: 0 for no difference, 1 for some, 2 for trouble.
+``--diff`` lets the generators of REV run on the sources of REV, and the generators of the working tree on the working
+tree, and prints a unified diff of their outputs; the text that cffi adds is the same on both sides. The exit status is
+that of diff: 0 for no difference, 1 for some, 2 for trouble.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def of_mpi4py(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def _of_wheel() -> str | None:
-    """Ask mpi4py's wheel, which opens the MPI library that it is going to use."""
+    """Query mpi4py's wheel, which then opens the MPI library that it is going to use."""
     try:
         from mpi4py import _mpiabi
     except ImportError:

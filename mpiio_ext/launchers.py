@@ -20,8 +20,8 @@ own:
   on by themselves.
 - Anything else is taken for the program itself.
 
-Where a hint asks for files that are written behind their close, or stored as several, a second library is preloaded
-beside the first: calls past MPI wait for such files there. It is looked for in variables and files of hints alone.
+If a hint requests files that are written behind their close, or stored as several, a second library is preloaded beside
+the first: calls past MPI wait for such files there. Only variables and files of hints are searched for such a hint.
 
 The options of users may preload libraries of their own (``-x LD_PRELOAD=libdarshan.so``), and a value given twice
 replaces the other one. So their value is taken out of the options, and its libraries stand behind ours.

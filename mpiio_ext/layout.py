@@ -1,8 +1,8 @@
 """Layouts: how a file lies on the servers of its file system, with the source of each fact.
 
 `inspect` asks the file system that a path is on (Lustre, GPFS, BeeGFS, CephFS, GlusterFS, DAOS, NFS, XFS…) for all that
-it shows without rights. Each fact has its source; what no source has is absent. ``docs/reference/layout.md`` says
-what is found where.
+it shows without rights. Each fact has its source; what no source has is absent. ``docs/reference/layout.md`` lists the
+sources of each fact.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ their help and their errors takes most of that.
 Algorithm. `begin` reads the common words alone, hints and the program behind them, and becomes the program. For any
 other word, variable or error it returns, and the command line begins anew, which reads and reports everything.
 
-Guarantee. The program gets what it would get by the command line: both use the functions of this module.
+Guarantee. The program gets the same environment as by the command line: both use the functions of this module.
 """
 
 from __future__ import annotations

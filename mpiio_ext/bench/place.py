@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
     """Make a temporary folder on the file system to measure, and return it; on rank 0.
 
-    It goes when the job is ended from outside.
+    The folder is removed if the job is ended from outside.
 
     Parameters
     ----------

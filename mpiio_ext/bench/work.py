@@ -136,7 +136,7 @@ def _check_names(cases: tuple[Case, ...]) -> None:
 
 
 def _notes(case: Case) -> tuple[str, str]:
-    """Return the program's note, and why it is run; both name it, or are empty."""
+    """Return the program's note, and the reason for running it; both contain its name, or are empty."""
     about = case.request.about if case.request is not None else ""
     return _note(case.program), f"{case.title}: {about}" if about else ""
 
@@ -154,7 +154,7 @@ def plan(options: Options, ranks: int) -> Work:
     Raises
     ------
     SetupError
-        Something that was asked for by name cannot run here, or nothing is left to run.
+        A pattern, interface or method that the user named cannot run here, or no run is left.
     """
     absent: list[Absent] = []
     available = _Interfaces(options.interfaces, absent)
@@ -182,8 +182,8 @@ def plan(options: Options, ranks: int) -> Work:
 def needed_bytes(work: Work) -> int:
     """Return how much space the files take at a time.
 
-    In the first repetition a kernel's files are there twice: those of the first method are what the others' are
-    compared with.
+    In the first repetition a kernel has two sets of files: the files of the first method are compared with the files of
+    the others.
     """
     sizes = []
     for case in work.cases:

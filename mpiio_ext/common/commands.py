@@ -84,7 +84,7 @@ def json_file_option() -> Callable[[Decorated], Decorated]:
 def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
     """Yield the writer of the JSON; if the JSON is printed, other text of the block goes to standard error.
 
-    What is put before the end (`done` is false) is kept in the file, where there is one.
+    Text that is put before the end (`done` is false) stays in the file, if there is one.
 
     Parameters
     ----------

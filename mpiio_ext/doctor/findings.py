@@ -1,4 +1,4 @@
-"""One finding of ``mpiio-ext doctor``: what was asked, how it stands, what to do."""
+"""One finding of ``mpiio-ext doctor``: the question, the answer, the remedy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _ALIKE = {"mpiio_ext": "mpiio_ext", "version": "the MPI library", "library": "th
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An answer of rank 0, and what it is compared with."""
+    """An answer of rank 0, and the value to compare it with."""
 
     answer: Answer
     job: Job

@@ -34,7 +34,7 @@ _MPICH = ("MPICH", "Intel(R) MPI", "MVAPICH")  # Cray's is CRAY MPICH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the launcher says of this process.
+    """The launcher's own data on this process.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Own:
 
 
 def job_of(environment: Mapping[str, str]) -> Job:
-    """Return what the launcher says of this process by its variables."""
+    """Return the launcher's data on this process, from its variables."""
     sizes = [int(environment[name]) for name in _SIZES if environment.get(name, "").isdecimal()]
     return Job(size=sizes[0] if sizes else 1, rank=launched_rank(environment) if sizes else 0, launched=bool(sizes))
 
@@ -152,14 +152,14 @@ def _fits(family: str, theirs: str, text: str) -> bool:
 
 
 def _family_of(text: str) -> str:
-    """Return the family of a launcher by what it prints for --version, "" if it does not say."""
+    """Return the family of a launcher by its output for --version; "" if the output does not name it."""
     if any(word in text for word in ("Open MPI", "OpenRTE", "PRRTE")) or "prte" in text.lower():
         return "openmpi"
     return "mpich" if "HYDRA" in text or "Intel(R) MPI" in text else ""
 
 
 def _release(text: str) -> str:
-    """Return the release of Open MPI or MPICH in what a library or a launcher says of itself; "" if it has none."""
+    """Return the release of Open MPI or MPICH in the output of a library or a launcher; "" if it has none."""
     found = re.search(r"(?:Open MPI\)?|OpenRTE\)?|MPICH|Version:)\D*?(\d+\.\d+(?:\.\d+)?\w*)", text)
     return "" if found is None else found[1]
 

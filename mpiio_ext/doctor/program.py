@@ -3,8 +3,8 @@
 Algorithm. Of a command line the launcher and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
 The program's file shows whether a library can be put under it at all. Then the dynamic linker is asked twice, without
 this library and as ``mpiio-ext run`` would start the program. The linker names the MPI library that the program gets,
-and what its calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; it is asked by a line of
-Python, and another one imports what a script imports: whether an MPI library comes with that.
+and what its calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; a line of Python in it prints
+the binding. A second interpreter imports the modules of a script and prints whether an MPI library comes with them.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def _pnetcdf(bare: linker.Trace, environment: Mapping[str, str]) -> list[Finding
 
 
 def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
-    """Return which MPI library the program gets, and whether it is one that this library was built for."""
+    """Return the MPI library that the program gets, and whether this library was built for it."""
     key = "program.mpi"
     theirs = bare.mpi()
     if not theirs and elf.defines(target.path, "MPI_Init"):
@@ -366,7 +366,7 @@ def _answer(target: Target, environment: Mapping[str, str], *words: str) -> tupl
 
 
 def _python(target: Target) -> list[Finding]:
-    """Return which MPI a Python gets, and whether its calls reach the library when it is preloaded."""
+    """Return the MPI of a Python, and whether its calls reach the library when the library is preloaded."""
     facts, trouble = _answer(target, target.under(), _ASK_PYTHON)
     if facts is None:
         text = f"{target.path} does not work with the library ({trouble})"

@@ -44,7 +44,7 @@ class Lines:
         self._say(f"mpiio_ext {mpiio_ext.__version__} on {socket.gethostname()}{of}")
 
     def add(self, finding: Finding) -> None:
-        """Write one finding, or keep it for the end if it is no problem."""
+        """Write one finding, or store it for the end if it is no problem."""
         if finding.state is State.OK:
             self._later.append(finding)
         else:

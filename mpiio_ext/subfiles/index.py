@@ -18,8 +18,8 @@ Format. Text with a newline behind each line, in this order::
 
 Unit u is in subfile u mod count, at the place (u div count) · unit. Paths are relative to the folder of the index; in
 them, a percent sign and bytes below 0x20 are percent-encoded. A subfile is named after the id and its number; .1 to .99
-may follow, by which the library chooses a server. Where the state is whole, each
-subfile has exactly its share of the size; else the last byte of any of them is the last one.
+may follow, by which the library chooses a server. If the state is whole, each subfile has exactly its share of the
+size; else the last byte of the file is the last one of any subfile.
 
 Guarantees. What is accepted has every line in its place, whole numbers in their ranges and the right checksum.
 """

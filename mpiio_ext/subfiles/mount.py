@@ -1,6 +1,7 @@
 """A read-only file system that shows files stored as several as one file each, to every program.
 
-Problem. h5dump, ncdump and a script in Python know nothing of subfiles, and a merge of terabytes for one look is dear.
+Problem. h5dump, ncdump and a script in Python cannot read subfiles, and a merge of terabytes is expensive if a user
+only wants to inspect the file.
 
 Algorithm. A folder is shown at a mount point, by FUSE. Each index appears as the logical file, and the folder
 NAME.subfiles beside it is hidden; all other files are passed through. An index is read once, and again when it changes.

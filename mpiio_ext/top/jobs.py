@@ -341,7 +341,7 @@ class Watch:
 
 
 def _file_rates(before: Page, now: Page, interval_s: float) -> tuple[Rates, ...]:
-    """Return how fast each open file moves; one that was opened meanwhile from nothing."""
+    """Return the rate of each open file; a file opened since the last reading counts from 0."""
     known = {(file.path, file.opened_unix_s): file.counts for file in before.files}
     return tuple(
         rates(known.get((file.path, file.opened_unix_s), Counts()), file.counts, interval_s) for file in now.files

@@ -3,7 +3,7 @@
 Problem. Every job of an interpreter is a "python". A person knows a job by its script and what the script was given.
 
 Algorithm. A job is called what its command is without the folder of the program, and without an interpreter and the
-interpreter's options. Who looks for it gives a number of it, or a glob that matches a word of the command, with its
+interpreter's options. The user gives a number of the name, or a glob that matches a word of the command, with its
 folder or without. Words stand between blanks: quotation marks are lost in a command that a page keeps.
 
 Guarantee. A number that is some job's means that job, whatever is in the commands of others.

@@ -64,7 +64,7 @@ def once(seen: Snapshot) -> str:
 def live(follower: Follower, interval_s: float) -> None:
     """Show the screen anew at each interval, and when the window has another size, until the user interrupts.
 
-    Where the job that was asked for ends, its last numbers stay on the terminal.
+    If the requested job ends, its last numbers stay on the terminal.
     """
     out = sys.stdout
     seen = follower.look()

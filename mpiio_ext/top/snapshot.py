@@ -1,7 +1,7 @@
 """All facts of a job at one moment: its ranks and files, its delegates, its grant by the arbiter.
 
-Guarantees. Delegates are looked at where a rank says that the job has some, by `mpiio_ext.delegates`. The arbiter's map
-is on a file system that may hang: a thread reads it, and the last one that came is shown.
+Guarantees. If a rank's page shows that the job has delegates, `mpiio_ext.delegates` reads them. The arbiter's map is on
+a file system that may hang: a thread reads it, and the last one that came is shown.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from mpiio_ext.top.snapshot import NOTHING, Snapshot, Watched
 class Table:
     """A table: `title` is a sentence above it, the first `texts` columns are words, the others numbers.
 
-    Where it is too wide the texts of `long` are shortened, at their start or their end, and the columns of `spare` are
-    left out, the first one first.
+    If the table is too wide, the texts of `long` are shortened, at their start or their end, and the columns of `spare`
+    are left out, the first one first.
     """
 
     title: str
@@ -169,7 +169,7 @@ def _arbiter_line(watched: Watched) -> str:
 
 
 def heading(seen: Snapshot, watched: Watched) -> str:
-    """Return which job it is."""
+    """Return the title line of the job: its name, its program, its ranks and its time."""
     page = watched.job.first
     scheduler = f", the scheduler's {page.scheduler_job}" if page.scheduler_job else ""
     ranks = "rank" if page.ranks == 1 else "ranks"

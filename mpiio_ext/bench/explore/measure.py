@@ -9,7 +9,7 @@ Algorithm.  Phases, each behind a barrier and timed from the first rank's begin 
             rank has read, those of the last requests are still in memory; the rank reads the earlier ones again in the
             same way.
 Guarantees. Wrong data is an error of all ranks, which names the file and the byte. Behind what a rank has written there
-            is nothing, where nobody wrote.
+            is nothing, where no rank wrote.
 Source.     IOR's stonewall (-D), FORGE's `stone_wall`; Section 2 of the arbitration paper.
 """
 

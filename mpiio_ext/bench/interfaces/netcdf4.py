@@ -116,8 +116,8 @@ class Netcdf4(Interface):
     def compare_contents(self, ours: Path, theirs: Path) -> tuple[str, str | None]:
         """Compare the contents as netCDF-4 reads them.
 
-        Not by h5diff: the library keeps a dataset for every dimension that nobody writes, whose bytes two runs of the
-        same program need not have in common.
+        Not by h5diff: the library stores a dataset for every dimension, which no program writes. Two runs of the same
+        program may store different bytes in it.
         """
         return "netCDF4", _difference(ours, theirs)
 

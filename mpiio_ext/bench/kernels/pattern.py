@@ -1,9 +1,9 @@
 """Patterns: one array in one file, written and read once through one view.
 
-A `Pattern` is geometry only: it knows neither MPI, nor a file, nor time. Its `write_plan` and `read_plan` say what one
-rank does, as `Plan`: one file view and a sequence of collective calls. Independently of the plans, `mask` computes by a
-formula of its own the bytes of the file that are written at all. The verification uses only `mask` and the value of
-every byte. The unit tests compare `mask` with the union of all ranks' plans. Out of that come the files, phases and
+A `Pattern` is geometry only: it knows neither MPI, nor a file, nor time. Its `write_plan` and `read_plan` return a
+rank's accesses as `Plan`: one file view and a sequence of collective calls. Independently of the plans, `mask` computes
+by a formula of its own the bytes of the file that are written at all. The verification uses only `mask` and the value
+of every byte. The unit tests compare `mask` with the union of all ranks' plans. Out of that come the files, phases and
 steps that make it a program like any kernel.
 """
 

@@ -1,10 +1,10 @@
 """PnetCDF for the bench: parallel access to classic netCDF files, blocking and nonblocking.
 
 PnetCDF (Parallel netCDF; J. Li et al., SC 2003, "Parallel netCDF: A High-Performance Scientific I/O Interface") has no
-Python binding that can be installed beside both MPI families, and its aggregated nonblocking calls (W. Liao, K. Gao
-et al.) are reached neither through netCDF4 nor through h5py. This package binds what the bench uses of it: defining a
-file, collective, independent and nonblocking access of subarrays, nonblocking access of lists of them, and the
-inquiries that a verification needs.
+Python binding that can be installed beside both MPI families, and its aggregated nonblocking calls (W. Liao, K. Gao et
+al.) are reached neither through netCDF4 nor through h5py. This package binds the functions that the bench uses:
+defining a file, collective, independent and nonblocking access of subarrays, nonblocking access of lists of them, and
+the inquiries for verification.
 
 - `library` finds the shared library that belongs to the MPI of this process and loads it, without a compiler: the
   interface consists of integers and pointers, which cffi calls by its ABI mode;

@@ -98,7 +98,7 @@ class Pnetcdf:
 def candidates() -> list[Path]:
     """Return the files that may be the library, the environment's own first, each once. Local, loads nothing.
 
-    ``MPIIO_EXT_PNETCDF`` names the library itself, and then nothing else is looked at.
+    ``MPIIO_EXT_PNETCDF`` names the library itself; then no other place is searched.
     """
     named = os.environ.get("MPIIO_EXT_PNETCDF")
     if named:

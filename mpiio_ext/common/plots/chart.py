@@ -111,7 +111,7 @@ class Chart:
     scale : of all words.
     narrow : it is the form for a phone.
     table : (names of columns, rows), optional
-        Its numbers, where what is drawn is only a form of them.
+        The chart's numbers, if the drawing shows only a form of them.
     """
 
     name: str
