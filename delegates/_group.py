@@ -71,7 +71,7 @@ def _delegate(index: int) -> Delegate:
 def current() -> Group | None:
     """Return the delegates of this job, None if there are none (now, or yet).
 
-    They start in MPI_Init when the environment asks for them (``MPIOX_HINTS=mpiox_delegates=2``), otherwise when all
+    They start in MPI_Init if the environment requests them (``MPIOX_HINTS=mpiox_delegates=2``), otherwise when all
     ranks open a file with the hint. Local.
     """
     count = lib.mpiio_ext_group_count()

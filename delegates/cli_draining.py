@@ -1,9 +1,8 @@
 """``mpiio-ext delegates wait`` and ``recover``: files that have been closed and are still to be written.
 
 Delegates write a file behind its close (``mpiox_close=staged``). ``wait`` reads their memory, as ``status`` does, until
-no bytes are left, or names the files that cannot be written and the places of their bytes. ``recover`` brings to the
-files what a delegate's cache on a disk still holds when the delegate, and whoever would have written for it, has been
-killed.
+no bytes are left, or names the files that cannot be written and the places of their bytes. If a delegate was killed,
+and every process that would have written for it, too, ``recover`` writes the bytes of its cache on a disk to the files.
 """
 
 from __future__ import annotations
@@ -164,7 +163,7 @@ def _abandoned(running: Iterable[DelegateStatus]) -> dict[Path, str]:
 
 
 def _left_behind(wanted: set[Path], left: Sequence[Left], rows: Iterable[Observation]) -> dict[Path, str]:
-    """Return the wanted files, or all, that are not whole and that no delegate writes, and what is known of them."""
+    """Return the requested files, or all, that are incomplete and that no delegate writes, with their known facts."""
     abandoned = _abandoned(row.status for row in rows)
     if not wanted:
         return abandoned
@@ -316,7 +315,7 @@ def wait(files: tuple[Path, ...], patience: float, timeout: float | None, as_jso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten:
-    """A file of which a cache keeps bytes.
+    """A file some of whose bytes are in a cache.
 
     Attributes
     ----------

@@ -2,8 +2,9 @@
 
 Problem. A job is found by the name of its program. A curve under another name, as a table of measurements has it, would
 never be found, without any sign: the job only gets the default.
-Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it; the
-first 64, since names are what jobs say. Curves are made once; the arbiter stores nothing for a program without a curve.
+Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it. Only the
+first 64 are named, since jobs choose these names themselves. Curves are made once; the arbiter stores nothing for a
+program without a curve.
 """
 
 from __future__ import annotations

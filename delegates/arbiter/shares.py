@@ -1,6 +1,7 @@
 """Shares of users: a claim of one user takes nothing from the share of another.
 
-Problem. Sizes and programs are what jobs say of themselves. A policy that believes them gives all to who says most.
+Problem. Jobs report their own sizes and programs. A policy that believes these reports gives all nodes to the job with
+the largest claim.
 Algorithm. The policy is asked about all jobs. The algorithm sets aside the users whose jobs get more than a user's
 share. The policy then decides about the other users with the rest of the pool, and finally about the users set aside
 with the remaining nodes.

@@ -1,7 +1,7 @@
 """The applications of the paper's Table 3, their queue, and curves for them.
 
-Figure 5 is printed as a drawing only. What the text and Table 4 say in numbers is here; the rest of each curve is
-estimated from measured base patterns (Section 3.1) and scaled to those numbers.
+Figure 5 is printed as a drawing only. This module has the numbers in the text and in Table 4 of the paper. The rest of
+each curve is estimated from measured base patterns (Section 3.1) and scaled to these numbers.
 
 Source. Table 3, Table 4, Section 5.2 and 5.3 of the arbitration paper. Request sizes: BT-IO's from Section 5.1 (1.34
         MB and 5.35 MB); the others' are not stated there: 1 MiB is taken.

@@ -3,7 +3,7 @@
 Problem.    The service decides whenever a job comes or goes; an object for each option of each of hundreds of jobs
             takes a hundred times as long as the knapsack itself.
 Algorithm.  The columns of all curves are put behind each other; what a job can use, and what that is worth, are a few
-            operations on whole arrays. Jobs of which nothing is known get one option, the system's default, where all
+            operations on whole arrays. Jobs without any measurement get one option, the system's default, if all
             defaults fit. Otherwise they get all smaller numbers as well; each I/O node that they lack costs a penalty
             above all that the others could gain. So an unknown job is cut last, and as little as possible.
 Guarantees. Options of a job ascend by I/O nodes and are those of `formulas.options`. Penalties are kept apart from what

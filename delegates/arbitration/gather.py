@@ -1,6 +1,6 @@
 """The work of ``arbitrate curves``: curves from measurements or logs under the names of programs, stored and shown.
 
-Guarantees. Curves that were estimated say so, and of what. Logs that were left out are named.
+Guarantees. Estimated curves are marked as such, with their sources. Logs that were left out are named.
 """
 
 from __future__ import annotations

@@ -7,12 +7,13 @@ Algorithm.  Values are rounded to multiples of a power of two, so coarse that th
             that fit and are worth more than every lighter one. The linear relaxation gives the price L of a unit of
             capacity (two lines of its dual are intersected until nothing lies above): sum over classes of max(value - L
             weight) + L capacity bounds every choice from above. An option whose own value - L weight lies below its
-            class's best by more than the bound lies above a known choice is in no best choice. What is left, the core,
-            goes through the dynamic programming, first with options of small loss only: its solution proves most of the
-            others away. Row i of its table holds, for every capacity x, the best value of the first i classes: f_i(x) =
-            max over the options of f_(i-1)(x - weight) + value, all options of a class at once as windows of one padded
-            row. The choice is found by walking back. If the rows do not fit in the allowed memory, only every
-            sqrt(classes)-th row is stored, and the others are computed again by blocks.
+            class's best by more than the bound lies above a known choice is in no best choice. The remaining options,
+            the core, go through the dynamic programming, first with options of small loss only: the solution proves
+            that most of the other options are in no best choice. Row i of its table holds, for every capacity x, the
+            best value of the first i classes: f_i(x) = max over the options of f_(i-1)(x - weight) + value, all options
+            of a class at once as windows of one padded row. The choice is found by walking back. If the rows do not fit
+            in the allowed memory, only every sqrt(classes)-th row is stored, and the others are computed again by
+            blocks.
 Guarantees. Exact for the rounded values; rounding changes a value by less than 2^-52 of (largest value x number of
             classes, each taken up to a power of two). Among the best choices it is one of least total weight. Among
             these choices, from the last class to the first, each class takes its lightest option that leaves a best

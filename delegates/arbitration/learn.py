@@ -31,7 +31,7 @@ _CONSECUTIVE = 0.5
 def _spatiality(consecutive: Any, requests: int, layout: Layout) -> Spatiality:
     if consecutive is None:
         return "contiguous" if layout == "file-per-process" else "strided"
-    # The first request of a rank has nothing before it: with one request there is nothing to judge by.
+    # The first request of a rank has no request before it, so that a single request shows no pattern.
     return "contiguous" if requests <= 1 or consecutive >= _CONSECUTIVE * (requests - 1) else "strided"
 
 

@@ -1,10 +1,10 @@
 """The exact multiple-choice knapsack: jobs that come and go, validation, errors.
 
-One class is a job, one option a number of I/O nodes (`weight`) and what it is worth (`value`); exactly one option of
-each class is chosen, weights stay within the capacity, and the sum of values is the largest. The algorithm and its
-guarantees stand in mpiio_ext.delegates.arbitration.knapsack: among the best choices it takes one of least total weight.
-Among those, from the last class to the first, each class takes its lightest option that leaves a best choice to the
-classes before it. The result therefore depends on the classes and the order of their keys only.
+One class is a job. An option has a number of I/O nodes (`weight`) and their worth (`value`). Exactly one option of each
+class is chosen, so that the weights stay within the capacity and the sum of values is the largest. The algorithm and
+its guarantees stand in mpiio_ext.delegates.arbitration.knapsack: among the best choices it takes one of least total
+weight. Among those, from the last class to the first, each class takes its lightest option that leaves a best choice to
+the classes before it. The result therefore depends on the classes and the order of their keys only.
 """
 
 from __future__ import annotations

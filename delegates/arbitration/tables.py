@@ -7,7 +7,7 @@ measured has no point.
 Measurements that moved another total, or stopped after another time, are no repetitions of each other: a table that has
 both for one pattern and number of I/O nodes is refused. With O_DIRECT and through the page cache are two patterns.
 
-`request_bytes`, which `mpiio-ext bench explore` adds, says what FORGE's whole KiB cannot.
+`request_bytes`, which `mpiio-ext bench explore` adds, has the exact size that FORGE's whole KiB cannot express.
 
 Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (jeanbez/forge-evaluation): bandwidths
         in MB/s, request sizes in KiB, layout 0 file per process and 1 shared, spatiality 0 contiguous and 1 1D-strided.
@@ -254,8 +254,8 @@ def read_bench(paths: Iterable[Path], *, direct: str = "auto") -> dict[str, Curv
     paths : results.json or results.parquet; runs with other numbers of delegates are other files
     direct : method whose runs count as no I/O node, if it was run
 
-    Rows whose accesses did not go through the delegates, though the method asks for them, are left out: they measure
-    something else.
+    Rows whose accesses did not go through the delegates, although the method requests them, are left out: they measure
+    another path.
 
     Raises
     ------

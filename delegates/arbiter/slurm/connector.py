@@ -1,15 +1,15 @@
 """From lists of jobs to the files that the arbiter reads: :mod:`mpiio_ext.delegates.arbiter.slurm.scheduled`.
 
 Problem.    The list of a scheduler is a picture of one moment; jobs begin while it is taken, and those that have ended
-            are not in it for long. A list may also lack jobs that run: those of other users where PrivateData=jobs
-            hides them, or all of them while a controller that was started anew reads its state.
+            are not in it for long. A list may also lack running jobs: other users' jobs if PrivateData=jobs hides them,
+            or all jobs while a restarted controller reads its state.
 Algorithm.  A job's line is written when its record has changed. A job that the folder has as not ended is
             UNLISTED when two whole lists in a row do not name it. The folder's statement must be older than `GRACE_S`:
             a younger job may have begun after the list was made. Who was missing in the last list stands in
             ``scheduler/.missing``, since each list may be read by a process of its own. What ended, or was not listed,
             long ago is taken away.
 Guarantees. A list that could not be had, or is none, changes nothing. A job that is not listed is never reported as
-            ended: only a state that Slurm gives does that. One that is listed again is what the list says.
+            ended: only a state that Slurm gives does that. A job that is listed again has the state in the list.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Jobs of Slurm for the arbiter: their states and sizes, from ``squeue`` or ``sacct``.
 
 Algorithm.  :mod:`mpiio_ext.common.slurm` reads the list; here its lines are gathered to jobs. The parts of a
-            heterogeneous job are added up, and have the state of the first one. A job that was put back is what its
-            last line says. Steps give the tasks
-            that the job itself does not say.
+            heterogeneous job are added up, and have the state of the first one. A job that was requeued has the state
+            of its last line. Steps give the tasks that the job itself does not say.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ Algorithm.  Each setting changes options or values of the knapsack (mpiio_ext.de
                           divided by the number of jobs (Section 3.1); the other nodes are given out.
             A job without a curve gets the system's default (STATIC's number, Section 3.1); smaller numbers only where
             the pool would not be enough otherwise, as few I/O nodes less as possible. What it lacks counts in the
-            choice, not in `Allocation.value` and `bound`. What the others could have more if such jobs got as little as
-            they can use is said in a note.
+            choice, not in `Allocation.value` and `bound`. A note gives the bandwidth that the other jobs could gain if
+            such jobs got as little as they can use.
 Guarantees. Never more I/O nodes than the pool. The allocation depends on the jobs, not on the order in which they are
             given: ties are decided in the order of names, as mpiio_ext.delegates.arbitration.solver says. With no
             setting it is the paper's MCKP.
