@@ -1,7 +1,7 @@
 """Closeness of synthetic paths to their sources: each mode, many seeds, and controls that must fail.
 
 Method.    For each path and mode as many paths are synthesized as there are seeds, and compared (`compare.metrics`); of
-           each metric the worst value counts. A metric that a spoilt path passes as well says nothing. So four spoilt
+           each metric the worst value counts. A metric that a spoilt path passes as well shows nothing. So four spoilt
            paths are compared besides: the operations in random order; slack times of a Poisson process with the same
            mean; offsets spread uniformly over the file; children that access other places while the root does not.
 Limits.    Those of `compare.metrics.LIMITS` for the modes that draw; `QUOTA_LIMITS` for the modes "faithful" and
@@ -104,7 +104,7 @@ def uniform_offsets(path: WorkloadPath, random: np.random.Generator) -> Workload
 
 
 def children_elsewhere(path: WorkloadPath, random: np.random.Generator) -> WorkloadPath:
-    """Return a path whose root is as it was, and whose children access other places, in other sizes."""
+    """Return a path whose root is unchanged, and whose children access other places, in other sizes."""
     columns = {}
     for group in range(1, path.group_count):
         for name in ("offset", "size"):

@@ -1,8 +1,8 @@
 """Carrying a path out again and again, on orders: for a tuner, whose runs need not start their ranks each time.
 
-Rank 0 reads an order from standard input, a line of JSON: ``{"set": {NAME: VALUE}, "unset": [NAME]}``. All ranks give
-these variables of the environment the values, and the others those that they had at the start; the library under them
-reads its hints when a file is opened. They carry the path out; rank 0 prints what came of it, and `END_MARK` with the
+Rank 0 reads an order from standard input, a line of JSON: ``{"set": {NAME: VALUE}, "unset": [NAME]}``. All ranks set
+these variables of the environment, and give all other variables their values from the start; the library under them
+reads its hints when a file is opened. The ranks carry the path out; rank 0 prints the result, and `END_MARK` with the
 exit status that ``pioneer replay`` would have had. When all are ready, before the first order, it prints the mark once.
 The end of the input ends them. Ranks that wait for rank 0 sleep.
 """

@@ -1,7 +1,7 @@
 """A workload against the trace of its replay: the part that this number of ranks can carry out.
 
 Problem.   A replay leaves some operations out, calls others by the names of its stand-ins, and with another number of
-           ranks nobody may be in a subgroup. Held against the trace as it is, a perfect replay would pass limits.
+           ranks nobody may be in a subgroup. Compared with the trace as it is, a perfect replay would pass limits.
 Content.   `against_replay` gives both sides as they can be compared (`engine.expected`).
 """
 

@@ -1,14 +1,14 @@
 """A trace as a Darshan log.
 
-Problem. Darshan's own runtime cannot separate what this library does from what the MPI library does, and people have
-tools for its logs, not for traces. Algorithm: the converter reads each rank's trace once, in batches, into the counters
-of three modules and their heat maps. It reduces the records of all ranks. Darshan's library writes the log. The job
-lasts, as for Darshan's runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and
-after is not counted. Without MPI it lasts as long as the process.
+Problem. Darshan's own runtime cannot separate this library's requests from the MPI library's, and people have tools for
+its logs, not for traces. Algorithm: the converter reads each rank's trace once, in batches, into the counters of three
+modules and their heat maps. It reduces the records of all ranks. Darshan's library writes the log. The job lasts, as
+for Darshan's runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and after is
+not counted. Without MPI it lasts as long as the process.
 
-Guarantees. The log is there whole or not at all. A module lacks something (a rank without a trace, or killed, calls
-that were not recorded): it is marked as partial, and `Written.lacks` says why. Memory depends on the files, and with
-DXT on the accesses, not on the calls.
+Guarantees. The log is there whole or not at all. If a module lacks data (a rank without a trace, a killed rank, calls
+that were not recorded), it is marked as partial, and `Written.lacks` gives the reason. Memory depends on the files, and
+with DXT on the accesses, not on the calls.
 """
 
 from __future__ import annotations

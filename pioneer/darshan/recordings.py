@@ -7,7 +7,7 @@ behind the other, each with its kind and length. All items are processed at once
 with moments since the start of the job.
 
 Guarantees. The reader reads a file whatever its bytes are, or ValueError reports that it is no recording. `problem`
-says what could not be read.
+names the parts that could not be read.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Files that were there before the program: they are made before a replay, although nothing of them is read.
+"""Files that existed before the program: they are made before a replay, even if no byte of them is read.
 
 Problem.   A program opens a restart file to update it, appends to a log of the day before, renames or removes what
            another has left. Without these files their opens fail in the replay, and all that needs them is left out.
 Algorithm. One pass over the path. A file whose first use has succeeded, and is no open that makes files, was there:
-           an open without creation, a rename, an unlink, a truncate, a link. If the trace does not show how an open
-           was made nothing is known. Its size is what the trace shows before the first write to it: where the first
-           write behind its end began, where a seek from its end led to, what its length was said to be. A file whose
-           open would make it, and does not truncate it, was there if such a size is more than nothing.
-Guarantee. What the path makes itself, or what it renames to such a name, is not among them.
+           an open without creation, a rename, an unlink, a truncate, a link. If the trace does not show how an open was
+           made nothing is known. Its size is what the trace shows before the first write to it: where the first write
+           behind its end began, where a seek from its end led to, what its length was said to be. A file whose open
+           would make it, and does not truncate it, existed before if such a size is larger than 0.
+Guarantee. Files that the path makes itself, or renames to such a name, are not among them.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ Problem.   A path has no barriers: they are no I/O. But the root removes a file 
            gone, or not there yet, and everything that needs its handle would be left out.
 Algorithm. One pass over the path, the same on all ranks. Of each file that several ranks share it notes which groups
            have used it since the last meeting, which have written to it, and which have changed its name or length.
-           Ranks meet before a part of the groups changes a file that others have used; before others use it after
-           that; and before a session that only reads begins, on a file that was written. A collective open of all
-           ranks is a meeting by itself. Of files that each rank has for itself only those count that others refer to:
-           ranks meet before a reference to what was changed, and before a change of what was referred to.
+           Ranks meet before a part of the groups changes a file that others have used; before others use it after that;
+           and before a session that only reads begins, on a file that was written. A collective open of all ranks is a
+           meeting by itself. Of the private files of ranks, only the files that other ranks refer to count: ranks meet
+           before a reference to a changed file, and before a change of a file that was referred to.
 Guarantee. A meeting is before a row of the path, whoever makes that row; so all ranks make the same meetings in the
            same order, and none waits endlessly for another. The slack time of the next operation goes on meanwhile, as
            a program's wait at a barrier is part of it.

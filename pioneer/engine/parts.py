@@ -4,8 +4,8 @@ Problem.   A path has the rule of a communicator (`path.rules`), and which group
            members of a communicator have to make the same collective calls, with any number of ranks; a rank that waits
            for one that does not arrive hangs.
 Algorithm. The members of an open are the ranks that have the same number by its rule and whose group makes that open.
-           Every rank reckons them from the path alone, so all agree. What a member accesses goes by its place among the
-           members. Its offset is that of the first one plus its place times the distance, per place, between its
+           Every rank reckons them from the path alone, so all agree. The place of a member among the members determines
+           its accesses. Its offset is that of the first one plus its place times the distance, per place, between its
            representative and a first one. Views are those of the place, as in a file that these ranks alone share.
 Guarantee. A rank is among the members that it reckons. Members make the communicator in the order of the path, so that
            no two ranks wait for each other.

@@ -132,7 +132,7 @@ def plain_rows(planner: Planner, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _ends(planner: Planner, views: NDArray[np.int64], behind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where accesses end in the file that end at those places of their views."""
+    """Return the places in the file that correspond to these ends of accesses in their views."""
     ends: NDArray[np.int64] = behind.copy()
     for at in np.flatnonzero(views >= 0).tolist():
         ends[at] = planner.in_force[views[at]].end_of(int(behind[at]))

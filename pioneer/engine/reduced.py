@@ -1,7 +1,7 @@
 """A path without operations on names and folders: the rest opens files, moves their data, and queries them.
 
-A bench or a tuner carries a path out again and again, and no run must find what another has left behind. Folders that
-a program has looked through, such as those of Python's modules, are not its data.
+A bench or a tuner carries a path out again and again, and no run must find what another has left behind. Folders that a
+program has only searched, such as those of Python's modules, are not its data.
 """
 
 from __future__ import annotations

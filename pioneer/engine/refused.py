@@ -5,7 +5,7 @@ Problem.   A path that a person has written may have anything in it: a number wh
 Algorithm. The plan of the first rank of each group is made, as in a replay with as many ranks as were traced. What
            cannot be planned names its operation. The plans' collective calls on files that all have opened are compared
            one by one, with the meetings between them (`Plan.together`).
-Guarantee. A path without a refusal, and whose hard dependencies hold, is carried out to its end.
+Guarantee. A path without a refusal, whose hard dependencies are fulfilled, is carried out to its end.
 """
 
 from __future__ import annotations

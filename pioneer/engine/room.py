@@ -1,4 +1,4 @@
-"""Before a path is carried out: whose folder it is, how much is written to it, and whether there is room for that.
+"""Checks before a path is carried out: the owner of the folder, the bytes to write, and the room for them.
 
 Problem.   A replay writes what a program wrote, into a folder that the user names. It must not write over
            files that no replay has made, nor fill a file system: some MPI libraries end the program, or wait for ever,

@@ -1,8 +1,9 @@
 """The place of a replay that makes no progress: each rank prints its own on standard error.
 
 Problem.   Ranks wait for each other in collective calls and meetings, a call may wait for a file system or a pipe, and
-           a path may have slack times of minutes. From outside all of them look alike.
-Algorithm. A thread beside the engine reads the row that it is at. A row that stays for the requested time is
+           a path may have slack times of minutes. From outside, all of these ranks look the same.
+Algorithm. A thread beside the engine reads the number of the engine's present row. A row that stays for the requested
+time is
            reported, once; the next one only if it stays twice as long as the last one that was reported: lines are few,
            however long the replay.
 """

@@ -3,9 +3,10 @@
 Problem.   Children mimic the root; what the root does beyond that, and what children do alone, must be found and kept
            in its place, since it shows how the two are correlated (paper, section IV-A).
 Algorithm. Of each operation only its name, its layer and its file count, with the rank taken out of the file's name:
-           the shadow sequence. The root's is compared with the first child's (`diff.compare`); what corresponds is
-           mimicked, what the child has alone is inserted behind what precedes it. The result is compared with the next
-           subgroup's child, and so on. What corresponds is through the same handle of its file (`handles`).
+           the shadow sequence. The root's sequence is compared with the first child's (`diff.compare`). Corresponding
+           operations are mimicked; an operation of the child alone is inserted behind the one that precedes it. The
+           result is compared with the next subgroup's child, and so on. What corresponds is through the same handle of
+           its file (`handles`).
 Guarantee. Leaving out what a group takes no part in gives back its representative's operations, in order.
 """
 

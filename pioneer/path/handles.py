@@ -5,9 +5,10 @@ Problem.   A file may be open through several handles at a time, one to read and
            be taken for the same operation through another.
 Algorithm. Sessions are numbered by the sanitization: by the open that a handle, or a duplicate of it, comes from. Where
            a representative has several of one file at a time, a number that does not depend on the rank is part of the
-           shadow sequence (`tags_of`). It is what the open allows, and the first free place among those of its kind.
-           After the comparison sessions are paired (`pair_sessions`): those whose opens correspond, then those in which
-           most operations do. What corresponds but is of sessions that are no pair is made by each group for itself.
+           shadow sequence (`tags_of`). The number consists of the access that the open allows and of the first free
+           place among opens of its kind. After the comparison sessions are paired (`pair_sessions`): those whose opens
+           correspond, then those in which most operations do. What corresponds but is of sessions that are no pair is
+           made by each group for itself.
 Guarantee. Each session of the path is at most one of each group, and holds that group's operations of it in order.
 """
 

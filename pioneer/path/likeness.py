@@ -66,7 +66,7 @@ def _without_files(counts: Counts) -> Counts:
 
 
 def difference(one: Counts, other: Counts) -> float:
-    """Return how many operations only one of two ranks has, in relation to those of the busier one."""
+    """Return the number of operations that only one of two ranks has, as a share of the busier rank's operations."""
     apart = sum(abs(one[key] - other[key]) for key in one.keys() | other.keys())
     return apart / max(1, one.total(), other.total())
 

@@ -10,13 +10,12 @@ Algorithm. A file is private if one rank alone has done the most to it: written 
            each that equals the rank plus 1, may be one. Every choice of such numbers gives a template, which counts if
            two ranks have come to it. Among those the choice wins that is possible for most names which differ in their
            numbers only: a time step is equal to the rank now and then, a rank field always is. Then that with most
-           fields.
-           Another rank's use of such a file is a reference. Where several ranks look at files at one distance, and
-           fewer at this file, it is to the file of a rank that is so far away. ``{rank~1}`` is the next rank's,
-           ``{rank~-1}`` that of the one before, the first following the last. Else it is to that of one rank
-           (``{rank=3}``). Where there are fewer ranks it is reckoned modulo their number, so that the file exists.
-           Where there are more it is the same rank. A rank makes as many calls as it did, whatever the number of ranks,
-           so no rank inspects files of further ranks.
+           fields. Another rank's use of such a file is a reference. Where several ranks look at files at one distance,
+           and fewer at this file, it is to the file of a rank that is so far away. ``{rank~1}`` is the next rank's,
+           ``{rank~-1}`` that of the one before, the first following the last. Otherwise it is a reference to the file
+           of one rank (``{rank=3}``). In a replay with fewer ranks this number is reckoned modulo the number of ranks,
+           so that the file exists. In a replay with more ranks it is the same rank. A rank makes as many calls as it
+           did, whatever the number of ranks, so no rank inspects files of further ranks.
 Parts.     A file that some ranks have opened on a communicator of theirs may have its number in its name, or that of
            its first rank: ``half.{rank//2}``, ``half.{rank//2*2}``, ``pair.{rank%2}`` (`communicator_template`).
 Guarantee. Applying a template to the rank gives the name back, digit by digit.
@@ -53,8 +52,9 @@ class Template:
     """A file name with rank fields: ``out_{rank:06}.dat``, ``part.{rank+1}``; braces of the name are doubled.
 
     A name without rank fields is a template, too, which gives the same name for every rank. ``part.{rank~1}`` is the
-    file of the next rank, ``part.{rank=3}`` that of rank 3. ``half.{rank//2}`` is that of two consecutive ranks,
-    ``half.{rank//2*2}`` the same by the first of them, ``pair.{rank%2}`` that of the even ranks or the odd ones.
+    file of the next rank, ``part.{rank=3}`` that of rank 3. ``half.{rank//2}`` is the file of two consecutive ranks,
+    ``half.{rank//2*2}`` the same file named after the first of them, ``pair.{rank%2}`` the file of the even ranks or of
+    the odd ones.
     """
 
     text: str

@@ -5,9 +5,9 @@ Problem.   Table III has thirteen characteristics for each class of files. Who d
 Content.   A class needs `inside`, the operations, and `size` if some of them move data. The rest, where it is missing:
            one file, and one open session of each. Operations are one behind the other (gaps of 1), all from the
            beginning of the path; a session has as many as `inside` has for each, open and close included (D). Accesses
-           are one behind the other (SEQ). The access mode is what the operations ask for (AM). There are no slack
-           times, and nothing outside of sessions. Offsets and sizes of files are as they come. `operations` and `span`
-           are then what the classes have.
+           are one behind the other (SEQ). The access mode follows from the operations (AM). There are no slack times,
+           and nothing outside of sessions. Offsets and sizes of files are as they come. `operations` and `span` are
+           then what the classes have.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Problem.   Some characteristics have few different values (sizes), others as man
 Content.   Up to `MOST_VALUES` different values are kept with their counts: the distribution is exact. Beyond that it is
            reduced to `MOST_VALUES` values at equal steps of the cumulative count, each with the number of values that
            it stands for: between neighbours of the cumulative distribution lie at most 2 / MOST_VALUES of all. Known
-           distributions that the samples do not contradict can be kept beside them (`fits`); values are drawn from
-           the samples all the same.
+           distributions that the samples do not contradict can be stored beside the samples (`fits`); values are drawn
+           from the samples all the same.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Problem.   People change a profile to get another workload. Mistakes in it must 
            together, before it is used.
 Content.   ``{"pioneer_profile": 2, "operations": ..., "span": ..., "ranks": ..., "classes": {"shared": {...}}}``; its
            form is `profile.form`, units are in `UNITS`. The names are those of `ClassProfile`.
-Checks.    First the form, then what types cannot say of distributions. Problems begin with a JSON pointer.
+Checks. First the form is checked, then the conditions on distributions that types cannot express. Problems begin with a
+JSON pointer.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ class Sessions:
 def _nested(given: NDArray[np.int64], opens: NDArray[np.bool_], closes: NDArray[np.bool_]) -> list[int]:
     """Return the sessions' numbers of successive operations on one file, as they are counted from 0.
 
-    The file is opened again before it is closed: an operation belongs to the session whose number is given; where none
-    is, to the one that was begun last.
+    The file is opened again before it is closed. An operation belongs to the session whose number it has, or, without a
+    number, to the session that was begun last.
     """
     numbers: list[int] = []
     under_way: list[int] = []

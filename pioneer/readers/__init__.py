@@ -49,7 +49,7 @@ class Reader(Protocol):
         Raises
         ------
         OSError
-            A file cannot be read. What cannot be understood is no error: it is counted in the sources' `Loss`.
+            A file cannot be read. Text that a reader cannot understand is no error: the sources' `Loss` counts it.
         """
 
 

@@ -91,7 +91,7 @@ def _raw(path: Path, chunk_bytes: int) -> Iterator[bytes]:
 
 
 def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield the contents of a file, decompressed if it is gzip; damage goes to the source's Loss.
+    """Yield the contents of a file, decompressed if it is gzip; the source's Loss counts damage.
 
     Raises
     ------

@@ -93,7 +93,7 @@ class Timing:
             times.setdefault(rank, []).append(int(whole) * 10**9 + int(fraction.ljust(9, b"0")[:9] or b"0"))
 
     def clock(self, rank: int) -> Clock:
-        """Return how the clock of a rank is related to that of rank 0; without points if unknown."""
+        """Return the relation of a rank's clock to the clock of rank 0; without points if unknown."""
         for times in (self.left, self.entered):
             own, first = times.get(rank, []), times.get(0, [])
             if own and len(own) == len(first):

@@ -6,7 +6,8 @@ Algorithm. The first rule that a name fits decides; a name that fits none is the
 (`csrc/tools/trace/generate.py`) loads this file alone and writes the rules in C. This module masks operations on the
 system's files, and the tracer does not record them; both count them and report the counts. The files that `--only`
 names are the program's.
-Guarantee. The standard library suffices. What may be somebody's, as `/usr/workspace` or `/var/tmp`, is no file of it.
+Guarantee. The standard library suffices. A path that may belong to a user, such as `/usr/workspace` or `/var/tmp`, is
+no file of the system.
 """
 
 from __future__ import annotations
