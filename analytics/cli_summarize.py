@@ -188,7 +188,7 @@ def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
 
 
 def _show_joined(found: Jobs, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
-    """Show the rows beside those of a table of a store; values that the store lacks stay empty, and are counted."""
+    """Show the rows beside those of a table of a store; missing values stay empty, and are counted."""
     from mpiio_ext.analytics.jobs.joins import joined
 
     with miner_of(setup) as miner:

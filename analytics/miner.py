@@ -99,8 +99,8 @@ class IOMiner:
         name : str
             ``darshan_job``, ``darshan_file``, ``slurm``, ``lmt`` or ``runs``.
         jobs : pair of int, optional
-            Only jobs with IDs from the first to the second, both included; None: no bound. Files that hold none of
-            them are not opened; where the store is placed, storage targets that hold none are not touched.
+            Only jobs with IDs from the first to the second, both included; None: no bound. Files without any of these
+            rows are not opened; in a placed store, storage targets without any are not accessed.
 
         Raises
         ------

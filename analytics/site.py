@@ -394,7 +394,7 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
     source : path or mapping
         The file, or what it would contain.
     folder : path
-        What relative paths of a mapping are relative to; of a file it is its own folder.
+        Folder that relative paths of a mapping start from; paths of a file start from the file's own folder.
 
     Raises
     ------

@@ -57,7 +57,7 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
     Raises
     ------
     AnalyticsError
-        When the result is asked for and `lmt` holds several file systems, or a step of an OST twice.
+        When the result is computed and `lmt` has several file systems, or a step of an OST twice.
     """
     if direction not in ("read", "write"):
         raise AnalyticsError(f"direction is '{direction}'; choose read or write")

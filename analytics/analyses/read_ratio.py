@@ -3,8 +3,8 @@
 Problem. Is reading worth optimising, or do jobs write checkpoints only?
 
 Algorithm. P_read = B_read / (B_read + B_write) of each job (Equation 4), in bins of 1 %. Jobs that only write and jobs
-that only read have bins of their own, so that "no byte read" is not mixed with "few". Bin k holds k % ≤ P_read <
-k + 1 %, but for the two ends. A job that moved nothing, or whose counters are unknown, has no ratio and is left out.
+that only read have bins of their own, so that "no byte read" is not mixed with "few". Bin k holds k % ≤ P_read < k + 1
+%, but for the two ends. A job that moved no bytes, or whose counters are unknown, has no ratio and is left out.
 
 Source: IOMiner, Section III-C, Equation 4, Figure 8.
 """

@@ -21,7 +21,7 @@ class Chart:
     Attributes
     ----------
     kind : {"bars", "ranking", "lines", "parallel", "places", "files", "steps", "ranks"}
-        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing` says what `data` holds for each.
+        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing` lists the contents of `data` for each form.
     name : name of the figure, for files and references; letters, digits and hyphens.
     title : heading of the figure.
     data : numbers, labels and the texts of the axes with their units.

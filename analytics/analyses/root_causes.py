@@ -345,7 +345,7 @@ def root_causes(
     process_bytes : bytes that each process moved at least, on average.
     bandwidth : bandwidth below which a job is slow [B/s].
     from_bandwidth : float
-        Bandwidth from which on jobs are looked for [B/s]; with a `bandwidth` of infinity those of fast jobs.
+        Least bandwidth of the jobs [B/s]; with a `bandwidth` of infinity these are the fast jobs.
     osts : only jobs whose files lie on so many OSTs at least (Tables I and II: all OSTs of the file system).
     time : {"critical", "span"}
         What bytes are divided by for it: the time in which files are accessed, or the span of Equation 1.

@@ -1,7 +1,7 @@
 """Striping: which files have a layout of their own, and how many OSTs a job reaches.
 
 Problem. Most files of a Lustre file system have the site's default layout, so that a large shared file may sit on one
-OST. Darshan records what a file has and not what the default was.
+OST. Darshan records the layout of a file, but not the default layout.
 
 Algorithm. A file counts as customised when its stripe size or count differs from the site's default, or when its layout
 has several components. Where the default is the layout of nearly all files, those with other ones are read alone

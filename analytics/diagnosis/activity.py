@@ -7,7 +7,7 @@ block.
 Content. :class:`Activity` of a log has a :class:`Row` for each file and direction, :class:`Calls` of each file, and a
 time line of bands of ranks. :mod:`.activity_read` makes it. Time with I/O is a :class:`Union` of intervals.
 
-Guarantees. What is kept does not grow with the number of requests: unions of more than :data:`_MOST_PARTS` parts fill
+Guarantees. The stored data do not grow with the number of requests: unions of more than :data:`_MOST_PARTS` parts fill
 their shortest gaps.
 """
 

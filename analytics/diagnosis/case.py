@@ -196,7 +196,7 @@ class Case:
 
     @functools.cached_property
     def opens(self) -> Numbers:
-        """Return how often the program opens each file, by MPI-IO where it does: what lies below is the libraries'."""
+        """Return how often the program opens each file, by MPI-IO if it does: opens below are the libraries'."""
         asked, handles = (np.array([float(getattr(one, name)) for one in self.calls]) for name in ("opens", "handles"))
         return np.where(self._by_mpi, asked, np.maximum(self.files["opens"] - handles, 0.0))
 
@@ -246,8 +246,8 @@ class Case:
         """Return for each file whether collective MPI-IO calls move its bytes.
 
         Headers that each rank reads by itself may be more calls than those for the data. The large calls, which have
-        nearly all bytes, are of the kind that has as many calls. Where neither has: of the kind that has more. Where
-        both have, nothing shows: then no rule may take them for collective.
+        nearly all bytes, are of the kind that has as many calls. Where neither has: of the kind that has more. If both
+        have, the log does not show the kind, and no rule may treat the calls as collective.
         """
         together, alone = (np.nan_to_num(self.files[name]) for name in ("{collective}", "{independent}"))
         large = np.array([calls.large(self.write) if calls.sizes else 0.0 for calls in self.calls])
@@ -350,7 +350,7 @@ class Case:
     def of_large(self, chosen: Any) -> float:
         """Return the most time (s) that requests larger than most of chosen files can take; NaN if unknown.
 
-        None of them takes longer than the longest request.
+        No request takes longer than the longest request.
         """
         (_, larger), time = self.common_request(chosen), 0.0
         for place in np.flatnonzero(chosen).tolist():
@@ -361,7 +361,8 @@ class Case:
     def traced_part(self, size: float, chosen: Any) -> float:
         """Return the share of the time in requests that requests of at most `size` (B) have; NaN if DXT lacks any.
 
-        And where the chosen files are not nearly all that is accessed: DXT has it of all of them together.
+        The result is also NaN if the chosen files are not nearly all accessed files, because DXT has the sum over all
+        files.
         """
         all_traced = (np.array(self.complete) | ~self.files.critical).all()
         if self.activity is None or not all_traced or self.exclusive[chosen].sum() < _ALL * self.time:

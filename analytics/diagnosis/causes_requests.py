@@ -385,7 +385,7 @@ def small_rounds(case: Case) -> Flags:
 
 
 def _in_rounds(case: Case) -> Numbers:
-    """Return how many requests of each file are not those of independent calls."""
+    """Return the number of requests of each file that do not come from independent calls."""
     return np.asarray(case.files.requests() - np.nan_to_num(case.files["{independent}"]))
 
 

@@ -214,7 +214,7 @@ def _whole_chunks(case: Case) -> Flags:
 
 
 def _what(case: Case, chosen: Flags, again: Numbers) -> tuple[str, bool]:
-    """Return in words what is moved again, and whether by ranks of which each does so once.
+    """Return in words the bytes that are moved again, and whether several ranks move them, each rank once.
 
     Who reads again jumps back to do so, each time.
     """
@@ -643,7 +643,7 @@ UNALIGNED = Cause(
 
 
 def many_osts(case: Case) -> Finding | None:
-    """Small files are striped over many OSTs: each open asks all of them, and hardly any has data."""
+    """Small files are striped over many OSTs: each open contacts all of them, and hardly any has data."""
     files = case.files
     size = np.fmax(files["max_offset_written"], files["max_offset_read"]) + 1
     chosen = files.critical & (files["stripe_count"] >= case.limits.many_stripes) & (size <= files["stripe_size"])

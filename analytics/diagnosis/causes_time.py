@@ -388,7 +388,7 @@ def _title(case: Case, place: int, rank: int, *, most: bool = False) -> str:
 
 
 def _title_to_open(case: Case, place: int, rank: int) -> str:
-    """Return as a sentence at the opening or closing of which file ranks wait, and for whom."""
+    """Return as a sentence the file at whose opening or closing ranks wait, and the ranks that they wait for."""
     return f"The other ranks wait for rank {rank}, which is late{case.at(_one(case, place), 'to open or close')}."
 
 
@@ -399,7 +399,7 @@ def _in_calls(case: Case, place: int, rank: int, *, most: bool = False) -> str:
 
 
 def _to_open(case: Case, place: int, rank: int) -> str:
-    """Return at the opening or closing of which file ranks wait, and for whom."""
+    """Return the file at whose opening or closing ranks wait, and the ranks that they wait for."""
     return f"waits for rank {rank}, which is late{case.at(_one(case, place), 'to open or close')}"
 
 

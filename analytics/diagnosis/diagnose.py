@@ -221,7 +221,7 @@ def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> 
 
 @functools.cache
 def _of_mpi() -> str:
-    """Return an expression for the files in which MPI libraries keep what is theirs: not the program's."""
+    """Return an expression for the files in which MPI libraries store data of their own, not the program's."""
     from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, expression
 
     return rf"(?s)^(?:{expression(OF_MPI)})$"

@@ -1,7 +1,7 @@
 """Which rank comes late to collective calls, while the records of ranks come one by one.
 
-Problem. All wait for the last one, and a log has the calls of one rank after those of another. Algorithm: of each call
-the latest beginning so far is kept, and whose it is. Guarantee: memory is that of the calls of one rank, and of no more
+Problem. All wait for the last one, and a log has the calls of one rank after those of another. Algorithm: for each call
+the latest beginning so far is stored, with its rank. Guarantee: the memory holds the calls of one rank, and no more
 than `_MOST_CALLS` of them.
 """
 

@@ -37,7 +37,7 @@ class Limits:
     small, non_consecutive, unaligned, independent : float
         Share of a file's requests, or of its MPI-IO calls, from which on the file is called so.
     read_modify_write : float
-        Bytes that POSIX reads and no MPI-IO call asked for, over those that MPI-IO writes to the file.
+        Bytes that POSIX reads and no MPI-IO call requested, over the bytes that MPI-IO writes to the file.
     reads_of_a_write : float
         POSIX reads for each write from which on these belong to read-modify-write, whatever they read.
     amplified : float
@@ -98,7 +98,8 @@ class Limits:
     straggler : float
         Share of the slowest rank's time that an average one does not need, of what it can be with so many ranks.
     uneven : float
-        Bytes of the slowest rank, over those of an average one, from which on it is sure that it has more to do.
+        Bytes of the slowest rank, over the bytes of an average rank, from which on the slowest rank surely has more
+        work.
     metadata : float
         Share of a rank's time in calls.
     many_opens : float
@@ -125,7 +126,7 @@ class Limits:
         Share of a file's time in which an average rank waits in collective calls for the last one, from which on that
         is a cause.
     own_share : float
-        The job's share of what its OSTs moved, up to which others are said to load them.
+        The job's share of the bytes that its OSTs moved, up to which the diagnosis blames the load on others.
     synced, many_syncs : float
         Syncs for each write of a file, and for each of its ranks, from which on they are a cause.
     slow_sync : float

@@ -70,7 +70,7 @@ class Advice:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a rule claims of a cause, before it is weighed against the I/O of the job.
+    """The claim of a rule about a cause, before it is weighed against the I/O of the job.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Finding:
         Why this confidence.
     evidence : sequence of Evidence
     files, osts : sequence of str
-        Whom it is about, most critical first; shortened lists say so in evidence.
+        Files and OSTs of the finding, most critical first; evidence states that a list was shortened.
     advice : sequence of Advice
     at_most : bool
         Whether `share` is the time of the files that it is about: a log cannot show how much of that it costs.
@@ -134,7 +134,7 @@ class Finding:
     by_times : bool
         Whether times alone show it: where ranks wait for a CPU, calls take as long.
     moves_data : bool
-        Whether it is of calls that move data: a bandwidth says nothing of others.
+        Whether the finding is about calls that move data: a bandwidth does not describe other calls.
     """
 
     cause: str
@@ -202,7 +202,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """What is to be said of a job's I/O in one direction.
+    """The diagnosis of a job's I/O in one direction.
 
     Attributes
     ----------
@@ -221,8 +221,8 @@ class Diagnosis:
     unknown : sequence of str
         What could not be examined, and why.
     not_low : str
-        Where the bandwidth is not low: that, with both numbers, as a clause. Nothing is called a cause then that cannot
-        be shown to cost time.
+        If the bandwidth is not low: this fact, with both numbers, as a clause. Nothing is called a cause then that
+        cannot be shown to cost time.
     trivial : str
         Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
     beyond : sequence of str

@@ -9,7 +9,7 @@ the sweep line says so and that have most of what it gives them; among these the
 files of the sweep line are of one rank each, and most such files are accessed for much shorter, the job waits for the
 last ones: the answer is that of the sweep line.
 
-Guarantees. Where accesses to files do not overlap, the answer is that of the sweep line. O(n log n) for n files.
+Guarantees. If accesses to files do not overlap, the answer is the sweep line's. O(n log n) for n files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOGETHER = 0.8
 
 
 def _shared(start: Numbers, end: Numbers, rate: Numbers) -> Numbers:
-    """Return how much of the time has each of some intervals, all of them known and not empty."""
+    """Return the share of the time of each of some intervals, all of them known and not empty."""
     edges = np.unique(np.concatenate([start, end]))
     first, last = np.searchsorted(edges, start), np.searchsorted(edges, end)
     together, there = np.zeros(len(edges)), np.zeros(len(edges), np.int64)
@@ -43,7 +43,7 @@ def _shared(start: Numbers, end: Numbers, rate: Numbers) -> Numbers:
 
 
 def _critical(found: Numbers, plain: Numbers) -> Flags:
-    """Return which of some intervals are critical, by their shares and by what the sweep line gives them."""
+    """Return the critical ones among some intervals, by their shares and by their times in the sweep line."""
     order = np.sort(found)[::-1]
     least = order[min(int(np.searchsorted(np.cumsum(order), _NEARLY * found.sum())), len(order) - 1)]
     return np.asarray((found >= _ALIKE * least) | ((plain > 0) & (found >= _ALIKE * plain)))

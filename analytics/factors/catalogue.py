@@ -1,4 +1,4 @@
-"""All factors: those of the paper, ours, and those of installed distributions.
+"""All factors: the paper's, this library's, and those of installed distributions.
 
 A distribution offers factors by entry points of the group ``mpiio_ext.analytics.factors``, each of which names a
 :class:`mpiio_ext.analytics.factors.registry.Factor`, which the decorator ``factor`` makes of a function. One that

@@ -1,7 +1,7 @@
 """Equations 1 to 5 of IOMiner, over arrays: bandwidth, weighting by exclusive time, three ratios.
 
-The paper names these and prints some as pictures; they are written out here. NaN stands for NULL: what cannot be known
-or has no meaning (a bandwidth over no time, a ratio of nothing) is NaN and never 0.
+The paper names these and prints some as pictures; they are written out here. NaN stands for NULL: a value that cannot
+be known or has no meaning (a bandwidth over no time, a ratio to 0) is NaN and never 0.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def weighted(values: Numbers, exclusive: Numbers, starts: Whole, min_known: floa
     starts : ndarray
         Index of the first file of each job; files of a job stand side by side.
     min_known : where the value is known for a smaller share of a job's critical time than this, the job's is NaN.
-        Otherwise the mean goes over the files whose value is known.
+        Otherwise the mean is taken over the files whose value is known.
 
     Returns
     -------

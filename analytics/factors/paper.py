@@ -1,7 +1,7 @@
 """The paper's five contributing factors (IOMiner, Section II-D).
 
 Small requests come from Darshan's histogram, whose bins hold their upper bound: a request of exactly 1 MiB is in the
-bin that ends there. That is what the threshold ``small_bytes`` means: at most so many bytes.
+bin that ends there. The threshold ``small_bytes`` therefore means: at most so many bytes.
 """
 
 from __future__ import annotations

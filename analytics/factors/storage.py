@@ -9,11 +9,11 @@ Problem. A failing device makes one OST slow, and a job waits for the slowest. A
 which one: the files on that OST take many times as long as the others ("bad OST performance caused by occasional device
 failure", IOMiner, Section II-D).
 
-Algorithm. Alike are files of a job of which within a factor of two the median number of bytes was moved, of those with
-at least 1 MiB: of smaller ones the time is that of opening them, and a median of 100 B says nothing of a device. What
-counts is the time for a byte in calls, at most from a file's first access to its last one: between its calls a program
-does something else. An OST's is the mean over the alike files on it, because a cache hides single files: on a bad OST
-many files are slow, not one. Compared with the median over the job's OSTs.
+Algorithm. Files of a job are alike if their bytes are within a factor of two of the median, among files with at least 1
+MiB: the time of smaller files is spent on opening them, and a median of 100 B does not describe a device. What counts
+is the time for a byte in calls, at most from a file's first access to its last one: between its calls a program does
+something else. An OST's is the mean over the alike files on it, because a cache hides single files: on a bad OST many
+files are slow, not one. Compared with the median over the job's OSTs.
 """
 
 from __future__ import annotations

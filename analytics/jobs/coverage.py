@@ -1,7 +1,7 @@
 """Gaps of monitoring in the servers' values: the job itself moved more than the servers counted.
 
 Problem. Where samples of the servers are missing, their sums are too small, or 0. Such a number looks like a quiet file
-system, and would stand in medians, quarters, correlations and explanations.
+system, and would enter medians, quarters, correlations and explanations.
 
 Algorithm. The servers' bytes, opens and requests include those of the job. A sum of the servers below the job's own, by
 more than clocks explain (`MOST_COVERAGE`), is a gap. The values of the same samples are gaps, too: mean and extreme

@@ -12,11 +12,11 @@ What a file is that is read is found out from its first bytes. Tables of others 
 are CSV written by pandas: their rows begin with their number, for which the header has no name. In SQLite the table is
 the one that has a column of job IDs. CSV, Parquet and SQLite are asked for the columns that are wanted alone.
 
-Guarantees. A file is there whole or not at all: it is written beside, and renamed. Of several processes that add to one
-file at a time each waits for the others, and no row is lost. Every form gives back the values of summaries, NULL
-included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with a row are in its column
-``_notes`` in every form. What depends on which other rows a table has is not written. A file that is no table, or is
-damaged, is an error of one line that names it; the order of rows is that of the file.
+Guarantees. A file is there completely or not at all: it is written under another name beside it, and renamed. Of
+several processes that add to one file at a time each waits for the others, and no row is lost. Every form gives back
+the values of summaries, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs
+with a row are in its column ``_notes`` in every form. What depends on which other rows a table has is not written. A
+file that is no table, or is damaged, is an error of one line that names it; the order of rows is that of the file.
 
 Source: TOKIO, Section "Data integration": a row of a database or CSV, time series in HDF5.
 """
@@ -286,7 +286,7 @@ def read(path: str | Path, columns: Collection[str] | None = None, *, slices: bo
     Parameters
     ----------
     path : str or Path
-        CSV, ``.csv.gz``, Parquet, SQLite or HDF5; what it is, is found out from its first bytes.
+        CSV, ``.csv.gz``, Parquet, SQLite or HDF5; the first bytes show the kind.
     columns : collection of str, optional
         Columns to read; those that are not there are passed over. Default: all, of summaries also those that are not
         there, as NULL.

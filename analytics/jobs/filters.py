@@ -216,7 +216,7 @@ class Known:
     ----------
     file, system, source : file of the table ("": there is one), file system, and source.
     rows, known, gaps : int
-        Rows of the file system in the file; those with a value; those whose value is stored and not used.
+        Rows of the file system in the file; rows with a value; rows whose value is stored and not used.
     """
 
     file: str

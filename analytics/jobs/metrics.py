@@ -47,7 +47,7 @@ class Metric:
 
     @property
     def extensive(self) -> bool:
-        """Whether it is counted over the time of the job: then a job that takes longer has more of it."""
+        """Whether the metric is counted over the time of the job: then a job that takes longer has more of it."""
         return self.name.startswith(("fs_tot_", "jobsdb_concurrent_"))
 
 

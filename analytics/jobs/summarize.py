@@ -1,7 +1,7 @@
 """Summaries of jobs from their Darshan logs, or from results of the bench, and the sources of a site.
 
-Problem. What a job did, what the servers saw meanwhile, in which state they were, which other jobs ran and where: five
-kinds of sources, with other names, clocks and intervals, some of which are missing.
+Problem. A summary needs the job's activity, the servers' counters meanwhile, the servers' state, other jobs, and the
+places of nodes: five kinds of sources, with different names, clocks and intervals, some of which are missing.
 
 Algorithm. A log has the job's time and file system; this period, and a step behind its end in which servers still write
 what they hold, is asked of everything else (:class:`mpiio_ext.analytics.tools.system.System`). States are those of the
@@ -11,7 +11,7 @@ note.
 A measurement of the bench is a row, too (:mod:`mpiio_ext.analytics.jobs.bench`).
 
 Guarantees. One log, or one source, that cannot be read does not cost another. Nothing is guessed: a job whose file
-system is not known gets no values of servers.
+system is unknown gets no values of servers.
 
 Source: TOKIO, Section "Data integration"; pytokio, summarize_job.
 

@@ -271,7 +271,7 @@ def typed(table: pa.Table) -> pa.Table:
 def completed(table: pa.Table) -> pa.Table:
     """Return a table with all columns of summaries, in their order, in front of others; missing ones are NULL.
 
-    A table without the key of summaries is none of them, and stays as it is but for its types.
+    A table without the key of summaries is no table of summaries, and stays unchanged except for its types.
     """
     table = typed(table)
     if LOG_ID not in table.column_names:

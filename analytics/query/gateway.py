@@ -1,8 +1,8 @@
 """The Java process of Spark, without its remarks on the terminal.
 
 Problem. A Java process that starts Spark writes half a dozen lines to the standard error stream (incubator modules, the
-host's name, no native Hadoop) before any log level that a program sets counts. A command whose errors are one line must
-not begin with those; but what a user's function prints in a worker comes the same way, and must stay.
+host's name, no native Hadoop) before any log level that a program sets counts. A command with one-line errors must not
+print these lines first; but the output of a user's function in a worker arrives in the same way, and must be printed.
 
 Algorithm. The process is started here, with a pipe as its standard error stream, and a thread passes on the lines that
 are not known to be remarks of a start.

@@ -1,7 +1,7 @@
 """The language of filters and computed columns: text to a tree. It only reads, and never executes anything.
 
-Problem. ``filter("bytes_written < 1GB and app like 'vasp%'")`` must be safe with any text, know units, and say exactly
-what is wrong with a text, because the user sees no stack of ours.
+Problem. ``filter("bytes_written < 1GB and app like 'vasp%'")`` must be safe with any text, know units, and state the
+exact fault of a text, because the user sees no stack trace of this library.
 
 Grammar, from the weakest operator to the strongest; words in any case::
 
@@ -13,7 +13,7 @@ quotes (a quote inside is doubled), ``true``, ``false``, ``null``. Names of colu
 backquotes), so are calls of the functions that :mod:`mpiio_ext.analytics.query.binding` knows, and all of these in
 parentheses.
 
-A date without quotes, such as 2018-01-28, would be a subtraction: it is an error that says to quote it.
+A date without quotes, such as 2018-01-28, would be a subtraction: the error advises quotes.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Algorithm. ``darshan_file`` has the words ``ost_word_0``, ``ost_word_1`` … of 
 ``bit_or``, ``bit_and`` and ``bit_count`` have the same names in DuckDB and Spark and are declared to Ibis as built-in
 functions. The list of OSTs is made last, of one bitmap a group.
 
-Guarantees. A job of whose files nothing is known has NULL, not 0 OSTs: unknown words are NULL, and OR and AND skip
-them. A word that only later logs have is 0 in a row whose other words are known.
+Guarantees. A job with no known file has NULL, not 0 OSTs: unknown words are NULL, and OR and AND skip them. A word that
+only later logs have is 0 in a row whose other words are known.
 
 Source: IOMiner, Section II-B: "users can easily calculate the OST count used by each job by performing a union
 operation on all bitmaps of its files. They can also find the OSTs used by a selected set of jobs by performing

@@ -2,9 +2,10 @@
 
 Problem. What Ibis leaves to the engine (:mod:`mpiio_ext.analytics.query.engines`).
 
-Locality. Spark packs files into tasks as it sees fit, those of several storage targets of a placed store, too, and runs
-a task where its file system says that the files are: HDFS does, a parallel file system and local folders do not. A task
-for each target, with joins by job ID inside it (IOMiner, Section II-C), took 1.0 to 1.8 times as long.
+Locality. Spark combines files into tasks by its own rules, even files of several storage targets of a placed store. It
+runs a task on the host that the file system names for the files; HDFS names a host, a parallel file system and local
+folders do not. A task for each target, with joins by job ID inside it (IOMiner, Section II-C), took 1.0 to 1.8 times as
+long.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ class Tuples(Results):
         The tuples are those of ``darshan_file``, or a join that contains them. Each file of a log counts once, however
         often the join repeats it. A join with ``darshan_job`` that has the log ID of both also gives the facts that
         only a log has: its run time, its application, and whether it used MPI-IO at all. Without such a join, factors
-        that need these facts are NULL. They are computed when a result is asked for. See
+        that need these facts are NULL. They are computed when a result is requested. See
         :mod:`mpiio_ext.analytics.factors` for the factors and the thresholds.
 
         Parameters

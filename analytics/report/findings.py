@@ -106,7 +106,7 @@ def _weight(one: Diagnosis) -> tuple[bool, float]:
 
 
 def _judged(one: Diagnosis, known: Known, concrete: Callable[[str], str | None]) -> Diagnosis:
-    """Return a diagnosis by what is known beside the log, with the commands of the program at hand.
+    """Return a diagnosis with the facts known beside the log, and the commands of the program at hand.
 
     A finding of times alone is not sure if missing CPUs may explain it as well. Where I/O is as fast as memory, none
     is that one rank works for all.
@@ -129,7 +129,7 @@ def _judged(one: Diagnosis, known: Known, concrete: Callable[[str], str | None])
 def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
     """Return the findings of both directions as parts of a page, surest first, then those that explain most.
 
-    What is the same in both, but for how much it explains, is one.
+    Findings of both directions that differ only in the time that they explain become one.
     """
     found: dict[tuple[str, tuple[str, ...]], page.Finding] = {}
     for _, finding in sorted((shown for one in diagnosed for shown in one["shown"]), key=lambda shown: shown[0]):
@@ -143,7 +143,7 @@ def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
 
 
 def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
-    """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
+    """Return the sort key of a finding (confidence, then time), and its text on a page."""
     explains = f"For the {direction}s, the cause {finding.explains}"
     evidence = [f"{explains}; confidence {finding.confidence}. {as_sentences(finding.reason)}"]
     evidence += [one.text() for one in finding.evidence]

@@ -5,7 +5,7 @@ Problem. A page is read where there is neither a network nor a copy of the docum
 Algorithm. The package has the pages (`mpiio_ext.common.guide`). Each cause has a section of its own; delegates, HDF5
 and Lustre have a page, where a finding is about them.
 
-Guarantees. A page has what its own findings need, and each of it once. Links that lead out of it are plain text.
+Guarantees. A page has the how-tos of its own findings, and each of them once. Links that lead out of it are plain text.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def _head(jobs: pa.Table, known: Known | None) -> list[tuple[str, str]]:
 
 
 def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tuple[str, str]]:
-    """Return what the logs say about a job, in words; and which logs say nothing."""
+    """Return the facts that the logs contain about a job, in words; and the logs that contain none."""
     jobs, files = tables["darshan_job"], data_files(tables)
     rows = jobs.select(["app", "modules"]).to_pylist()
     apps = list(dict.fromkeys(row["app"] for row in rows if row["app"]))
@@ -264,7 +264,7 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
 
 
 def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: Steps | None = None) -> dict[str, Any]:
-    """Return what is known of a job: facts, diagnoses, factors, critical files; as JSON can hold it.
+    """Return the document of a job: facts, diagnoses, factors, critical files; as JSON values.
 
     Of a job with several logs, `steps` has the diagnoses. Without any diagnosis ``undiagnosed`` says why.
 

@@ -49,7 +49,7 @@ _HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:m
 class JobReport:
     """The report of a job: its tables, further facts, and its steps if it has several logs.
 
-    `damaged`: modules that cannot be read, of each log with such; tables have nothing of them.
+    `damaged`: unreadable modules, for each log that has some; tables have no rows of them.
     """
 
     tables: Mapping[str, pa.Table]

@@ -74,8 +74,7 @@ def job_text(
 ) -> str:
     """Return what is known of a job as text: facts, diagnosis, factors.
 
-    Arguments as of :func:`.job_page.job_page`; `found` is what `job.document` returns of them, where that has been
-    called.
+    Arguments as of :func:`.job_page.job_page`; `found` is the result of `job.document` for them, if it has been called.
     """
     found = found or job.document(tables, known, steps)
     lines = [f"job {found['job_id']}", ""]

@@ -273,7 +273,7 @@ def of_job(
     ----------
     tables : rows of one job with several logs, by table.
     known : Known
-        What holds for all logs.
+        Facts that apply to all logs.
     seen : DXT and HEATMAP of the logs, by ``log_id``.
     disks : which disks were down or not ready when each log began.
     """

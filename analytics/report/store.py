@@ -1,4 +1,4 @@
-"""The page of a store: what is in it, what it does not cover, and every analysis with its figures.
+"""The page of a store: its contents, the gaps in them, and every analysis with its figures.
 
 A page that counts three jobs, and omits five logs that could not be read, reports something false about a system.
 """
@@ -22,7 +22,7 @@ _MOST_REASONS = 8
 
 
 def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> tuple[str, Section]:
-    """Return what the store holds, as a sentence and as facts, in one pass over the jobs."""
+    """Return the contents of the store, as a sentence and as facts, in one pass over the jobs."""
     jobs = jobs_of(
         source,
         origin,

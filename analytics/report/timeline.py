@@ -5,8 +5,8 @@ ranks reads, writes or waits for metadata, and when.
 
 Algorithm. Ranks are put together to bands (:mod:`mpiio_ext.analytics.diagnosis.activity`). Each band is a row. In each
 bin of time it has bars, one on the other. Their heights, in quarters, are the shares of the band's time in calls; where
-only HEATMAP is there, of the most bytes of any band and bin. Where there is less than half of a quarter, and nothing
-else, it is a thin line. Bars of the same height beside each other are one. The numbers beside the chart are exact:
+only HEATMAP is there, of the most bytes of any band and bin. If a bar has less than half of a quarter, and there is no
+other bar, it is a thin line. Bars of the same height beside each other are one. The numbers beside the chart are exact:
 ``exact`` has them for each band and bin.
 """
 
@@ -159,7 +159,7 @@ def _finding(line: Line, activity: Activity, recorded: bool) -> str:
 
 
 def _when(levels: Mapping[str, list[list[int]]], activity: Activity) -> str:
-    """Return what a time line of bytes shows: from when to when ranks do what."""
+    """Return, for a time line of bytes, the begin and end of each activity of ranks."""
     texts = []
     for name, rows in levels.items():
         busy = np.flatnonzero(np.array(rows).any(axis=0))

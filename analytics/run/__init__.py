@@ -1,4 +1,4 @@
-"""One page about one run: what the program did, what the library did, and what would help.
+"""One page about one run: the program's accesses, the library's work, and the remedies.
 
 =============  =================================================================================================
 `gather`       a folder of recordings, or a Darshan log, as one document of plain values

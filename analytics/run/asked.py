@@ -103,7 +103,7 @@ def _following(row: Mapping[str, Any], way: str, by_rounds: bool) -> str:
 
 
 def _requests(row: Mapping[str, Any], way: str) -> str:
-    """Return how many requests of which sizes there are in one direction."""
+    """Return the number of requests of each size in one direction."""
     count, sizes = row[f"{way}s"], row[f"{way}_sizes"]
     mean = "" if count == 1 else " on average"
     of_bin = f", {sizes}" if sizes and not sizes.startswith("100 %") else ""

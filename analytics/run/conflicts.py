@@ -89,7 +89,7 @@ def _recorded(log: Path, files: set[int]) -> dict[int, _Writes]:
 
 
 def _counted(writes: _Writes, unit: int) -> dict[str, int] | None:
-    """Return how many lock units writes have touched, and how often one of them changed its writer."""
+    """Return the number of lock units that writes have touched, and of changes of a unit's writer."""
     rank, start, *bounds = writes
     first, last = (each // unit for each in bounds)
     each = last - first + 1
@@ -109,7 +109,7 @@ def _counted(writes: _Writes, unit: int) -> dict[str, int] | None:
 
 
 def _planned(did: Document, layout: Document, system: FileSystem, writers: int) -> dict[str, Any] | None:
-    """Return what the model says of collective writes under the plan in force, and under the best one."""
+    """Return the model's result for collective writes under the plan in force, and under the best plan."""
     count, written = did["collective_writes"], did["bytes_written"] - did["direct_bytes_written"]
     names = [each.name for each in methods()]
     stripe = int(layout["stripe_size"])

@@ -1,6 +1,6 @@
-"""Calls that failed, in words: how many of which function, with which error, and of which file.
+"""Calls that failed, in words: their number by function, their errors, and their files.
 
-Problem. A run whose writes failed has nothing to tune, and its data are not there. Programs also make calls that are
+Problem. A run whose writes failed leaves nothing to tune, and its data do not exist. Programs also make calls that are
 meant to fail: they search for files, or create what may be there.
 
 Algorithm. The tallies of a run have its calls by outcome (:mod:`mpiio_ext.pioneer.darshan.tallies`). A call that

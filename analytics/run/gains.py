@@ -107,7 +107,7 @@ def with_gains(
     processes: int,
     measured: Mapping[str, str] | None,
 ) -> list[str]:
-    """Return the next steps of a finding, each with its gain, those whose gain is measured first.
+    """Return the next steps of a finding, each with its gain, steps with a measured gain first.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ def _without_calls(why: str, there: bool, command: str, missing: str) -> dict[st
 
 
 def _plain(**parts: Any) -> dict[str, Any]:
-    """Return a document with what is given, and nothing else."""
+    """Return a document with the given values only."""
     empty: dict[str, Any] = {
         name: []
         for name in (
@@ -349,7 +349,7 @@ def _with_gains(
     processes: int,
     measured: Mapping[str, str] | None,
 ) -> list[dict[str, Any]]:
-    """Return findings whose advice says how much it may gain."""
+    """Return findings whose advice has its possible gain."""
     return [
         dataclasses.asdict(one)
         | {"advice": gains.with_gains(one.advice, *gains.found(documents, one.title), spent, processes, measured)}
@@ -432,7 +432,7 @@ def _tell(
     seen: Seen | None,
     library_rows: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Put into rows of files what the program asked for, what reached the file system, and its arrays, in words."""
+    """Add to rows of files, in words, the program's accesses, the requests to the file system, and the arrays."""
     from mpiio_ext.analytics.run import asked
 
     numbers = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
@@ -451,7 +451,7 @@ def _at_end(recordings: _Recorded | None) -> failed.Stood:
 
 
 def _of_recordings(files: Files, seen: Seen | None, spent: opening.Spent) -> dict[str, Any]:
-    """Return what only recordings have, as `Spent` takes it: calls by what they do, and those that failed."""
+    """Return the facts that only recordings have, as `Spent` needs them: calls by kind, and calls that failed."""
     if seen is None:
         return {}
     counts = (np.nan_to_num(files[f"{kind}s"]).astype(int).tolist() for kind in ("read", "write"))

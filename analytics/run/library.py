@@ -1,7 +1,7 @@
 """What the library did for each file of a run, and which hints were in force: from its statistics as lines of JSON.
 
-Guarantees. Lines of the same file are added up. Memory depends on the number of files that are kept (`_MOST`), those
-with the most bytes. A line that was cut by a full disk is left out.
+Guarantees. Lines of the same file are added up. Memory depends on the number of stored files (`_MOST`), the files with
+the most bytes. A line that was cut by a full disk is left out.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _method(row: Mapping[str, Any]) -> str:
 
 
 def _aggregators(row: Mapping[str, Any]) -> str | None:
-    """Return how many of the file's ranks held file domains, as the reasons of collectives say."""
+    """Return how many of the file's ranks owned file domains, by the reasons of collectives."""
     found = dict.fromkeys(each for way in _WAYS for each in _AGGREGATORS.findall(row[f"{way}_reason"]))
     return f"{', '.join(found)} of {row['ranks']:,} ranks" if found else None
 

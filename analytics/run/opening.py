@@ -1,4 +1,4 @@
-"""The first sentences of a run: how much of its time was I/O, what that time was spent on, and what would help.
+"""The first sentences of a run: the share of I/O in its time, the calls that it was spent on, and the remedy.
 
 Problem. A reader wants to know first whether I/O matters, which I/O it was, and what to change.
 
@@ -171,7 +171,7 @@ def bounds_text(time: Interval) -> str:
 
 
 def spent_text(spent: Spent) -> str:
-    """Return how much of the run's time is I/O: one share if its bounds are close, else both."""
+    """Return the share of I/O in the run's time: one number if its bounds are close, else both."""
     time = spent.io
     if time is None or time.narrow or share_text(time.least, spent.run_s) == share_text(time.most, spent.run_s):
         return share_text(spent.io_s, spent.run_s)
@@ -179,7 +179,7 @@ def spent_text(spent: Spent) -> str:
 
 
 def share_text(io_s: float, run_s: float) -> str:
-    """Return how much of the time is I/O: whole percents, below one of them one digit."""
+    """Return the share of I/O in the time in whole percents; below one percent with one digit."""
     share = 100 * min(1.0, io_s / run_s) if run_s > 0 else 0.0
     if 0 < share < _LEAST_PERCENT:
         return f"less than {_LEAST_PERCENT:g} %"
@@ -298,7 +298,7 @@ def _is_all_seen(spent: Spent) -> bool:
 
 
 def _each(row: Document, way: str) -> tuple[float, str]:
-    """Return the mean bytes of what the program asked for in one direction, and whether by calls or by requests."""
+    """Return the mean bytes of the program's accesses in one direction, and whether they count calls or requests."""
     calls = row.get(f"collective_{way}s", 0) + row.get(f"independent_{way}s", 0)
     asked = row.get(f"asked_{'read' if way == 'read' else 'written'}_bytes") or 0
     return (asked / calls, "calls") if calls else (row.get(f"mean_{way}_bytes") or 0.0, "requests")

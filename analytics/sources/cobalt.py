@@ -1,7 +1,7 @@
 """Cobalt's jobs: the published tables of ALCF, accounting records, and ``qstat``, to ``slurm`` and ``cobalt``.
 
-Problem. The scheduler of Mira, Theta and Cooley describes a job in forms of its own, and what runs beside a job is
-asked in the columns that Slurm's jobs have.
+Problem. The scheduler of Mira, Theta and Cooley describes a job in forms of its own, but queries about other jobs use
+the columns of Slurm's jobs.
 
 Forms
 -----

@@ -1,6 +1,6 @@
 """The figures of the climate page: months, moving averages, correlations.
 
-Months are those of a time zone, the starts of jobs those of :meth:`Jobs.times`. A month without jobs has no box.
+Months are counted in a time zone; the starts of jobs come from :meth:`Jobs.times`. A month without jobs has no box.
 """
 
 from __future__ import annotations

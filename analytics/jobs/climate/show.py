@@ -213,7 +213,7 @@ def _systems(made: Study) -> list[str]:
 
 
 def _panels(made: Study, system: str) -> list[int]:
-    """Return which histories of a file system get a panel: those with changes first, in their order."""
+    """Return the histories of a file system that get a panel: histories with changes first, in their order."""
     mine = [at for at, history in enumerate(made.every) if history.system == system and len(history.jobs) > 1]
     changed = {(one.motif, one.scale) for one in made.watched if one.system == system and one.shifts}
     mine.sort(key=lambda at: ((made.every[at].motif, made.every[at].scale) not in changed, -len(made.every[at].jobs)))

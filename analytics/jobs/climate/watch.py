@@ -17,7 +17,7 @@ is named with whatever else happened on that day.
 Algorithm. For a change of performance, each metric is compared between the jobs near before and near after it
 (:mod:`mpiio_ext.analytics.jobs.statistics.moved`; p-values corrected over all changes). A metric is named if the
 difference is sure and large, and if the metric has a change of its own within a few jobs of the change of performance.
-That change is found by ruptures, with the dependence of its values on those before them. A slow drift has no such
+ruptures finds this change, with the dependence of its values on the values before them. A slow drift has no such
 change. A metric that became better where performance became worse, or conversely, is reported as contradicting: it is
 no explanation, and comes behind the others. Metrics that are counted over the job's time come last: a slow job has more
 of them because it is slow.
@@ -86,7 +86,8 @@ def in_company(
     Returns
     -------
     list of mapping of str to (Moved, int)
-        By the size of the effect; those that contradict behind the others, those counted over the job's time last.
+        By the size of the effect; contradicting metrics come behind the others, and metrics counted over the job's time
+        last.
     """
     found_of = []
     for jobs, change in every:

@@ -211,7 +211,7 @@ def _far(values: Numbers, others: Numbers, step: float) -> bool:
 
 
 def _effect(times: Numbers, values: Numbers, others: Numbers, rules: Rules) -> tuple[float, float]:
-    """Return how a region differs from the jobs around it, and the p-value; NaN if it is too short."""
+    """Return the difference of a region from the jobs around it, and the p-value; NaN if the region is too short."""
     if min(len(values), len(others)) < rules.least or times[-1] - times[0] < rules.short_days * _DAY:
         return float("nan"), float("nan")
     return effect_of(others, values)

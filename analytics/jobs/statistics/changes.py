@@ -307,7 +307,7 @@ def whitened(ranks: Numbers, phi: float) -> Numbers:
 
 
 def penalty_factor(ranks: Numbers, phi: float) -> float:
-    """Return how much larger than that of independent ranks the variance of a sum over the series is; 1 or more."""
+    """Return the variance of a sum over the series, over that of independent ranks; 1 or more."""
     if not phi or len(ranks) < _LEAST:
         return 1.0
     # Without the largest difference: where values hardly vary but for one step, that is all of the sum.

@@ -16,7 +16,7 @@ a value is an outlier. Median and scale are those of a level between two changes
 series makes no outliers. Performance is skewed: it falls further below its median than it rises above it. Where that
 matters (`sided_z`) each side has its own scale, the median absolute distance of the values on that side.
 
-Guarantees. Where most values are equal, so that there is no scale, nothing is an outlier.
+Guarantees. If most values are equal, so that there is no scale, no value is an outlier.
 
 Correction for testing many hypotheses at once: Benjamini and Hochberg's, of SciPy.
 

@@ -99,7 +99,7 @@ class Umami(Shown):
         Of the job in `times`.
     metrics : sequence of Row
     absent : sequence of str
-        Metrics that were asked for and of which neither the job nor the history has a value.
+        Requested metrics that neither the job nor the history has a value of.
     beyond : sequence of str
         Coverage factors of the job that are not used, because they are beyond `coverage.MOST_COVERAGE`.
     gaps : sequence of str

@@ -53,7 +53,7 @@ def _colour(row: Row) -> str:
 def _limits(row: Row) -> tuple[float, float]:
     """Return the ends of a row's axis: a few values far outside must not squash all others to a line.
 
-    It holds the job, and twice the distance of the whiskers on both sides of them.
+    The axis contains the job, and twice the distance of the whiskers on both sides of them.
     """
     known, five, own = [value for value in _values(row) if value == value], _five(row), _value(row)
     low, high = min(known), max(known)
@@ -159,7 +159,7 @@ def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart
     Parameters
     ----------
     heading : bool
-        With a heading, where nothing else says which job it is.
+        With a heading, if nothing else names the job.
     narrow : bool
         As wide as a phone.
     """
