@@ -87,8 +87,8 @@ def _misfit(what: str, mpi: str) -> LoadError:
 def of_file(path: str) -> str | None:
     """Return the ABI of the MPI library that an executable or a shared library needs, itself or through others.
 
-    None: it is no ELF file or needs no MPI library. Raises `LoadError` when it needs one of an unknown ABI.
-    Where this process's linker cannot list it, the one that it names is executed: ask only of programs that are to run.
+    None if it is no ELF file or needs no MPI library. Raises `LoadError` when it needs one of an unknown ABI. Where
+    this process's linker cannot list it, the one that it names is executed: ask only of programs that are to run.
     """
     names = listed(path)
     if names is None:
@@ -185,7 +185,7 @@ def chosen(command: Sequence[str], launcher: str | None, environment: Mapping[st
 def of_mpi4py(environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the ABI of the MPI library that mpi4py of this environment uses or will use.
 
-    None: there is no mpi4py, or it finds no MPI library. MPI is not initialised, mpi4py.MPI not imported.
+    None if there is no mpi4py, or it finds no MPI library. MPI is not initialised, mpi4py.MPI not imported.
     """
     asked = environment.get(VARIABLE)
     if asked:

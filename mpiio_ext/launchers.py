@@ -215,7 +215,7 @@ def _with_posix(library: str, environment: Mapping[str, str]) -> str:
 def _preloaded(library: str, environment: Mapping[str, str]) -> str:
     present = environment.get("LD_PRELOAD", "").replace(":", " ").split()
     words = list(dict.fromkeys([*library.split(":"), *present]))
-    # What refuses to be anywhere else is first; then the tracer, which sees what the program calls.
+    # A library that refuses any other place is first; then the tracer, which records the program's own calls.
     return ":".join(sorted(words, key=lambda word: (not FIRST.fullmatch(Path(word).name), Path(word).name != TRACER)))
 
 

@@ -457,7 +457,7 @@ def _pairs(check: bool, pairs: int | None, confidence: float) -> int | None:
 
 
 def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
-    """Return where results go, after a check of everything that would fail after the first run."""
+    """Return the places of the results, after a check of every condition that would fail only after the first run."""
     from mpiio_ext.tune.errors import need
     from mpiio_ext.tune.targets import check_targets
 

@@ -1,4 +1,4 @@
-"""What the user requested of the bench, by command line, preset, suite or defaults."""
+"""The user's request to the bench, from command line, preset, suite and defaults."""
 
 from __future__ import annotations
 

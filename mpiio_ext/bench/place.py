@@ -1,7 +1,7 @@
 """The places of a command of the bench: a temporary folder for its files, and a folder for its results.
 
-What would fail in the middle is tried before anything runs. What has been measured is not lost when the job is killed:
-`keeping` has the results written after each row.
+Conditions that would fail in the middle are checked before anything runs. Results are not lost when the job is killed:
+`keeping` writes them after each row.
 """
 
 from __future__ import annotations

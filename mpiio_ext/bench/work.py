@@ -180,7 +180,7 @@ def plan(options: Options, ranks: int) -> Work:
 
 
 def needed_bytes(work: Work) -> int:
-    """Return how much space the files take at a time.
+    """Return the space that the files need at a time.
 
     In the first repetition a kernel has two sets of files: the files of the first method are compared with the files of
     the others.

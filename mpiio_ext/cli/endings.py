@@ -2,8 +2,8 @@
 
 Problem. A launcher that has lost a rank ends the others, and names the one on a terminal at best. A rank that is ended
 by a signal writes nothing, and only its parent learns how it has ended. Hydra kills the other ranks as soon as its own
-connection to a rank is closed; the connection closes before the rank's process ends. Whoever looks then finds several
-ranks that have ended by the same signal, and not the first one first.
+connection to a rank is closed; the connection closes before the rank's process ends. A process that then inspects the
+ranks finds several that have ended by the same signal, and does not find the first one first.
 
 Algorithm. The name of each recording has rank, host and process. Linux reports new ones (inotify), and the ends of
 their processes (pidfds). Each process that records is connected to a socket of the watcher, by a descriptor with a high
@@ -125,7 +125,7 @@ class Endings:
                 return [word for word in words.split() if word != TERMINATED and not word.startswith(PASSED_ON)]
 
     def failure(self, launcher: int = 0, *, over: bool = False) -> Failure:
-        """Return how ranks have failed, as far as is known now.
+        """Return the known failures of ranks so far.
 
         Parameters
         ----------

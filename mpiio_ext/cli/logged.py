@@ -508,7 +508,7 @@ def _results(words: list[bytes], recording: Recording, endings: Endings, launche
 
 
 def _failure(status: int | None, recording: Recording, endings: Endings, ended_ns: int) -> Failure:
-    """Return how a program has failed, and which of its ranks; falsy for one that has not.
+    """Return the failure of a program, and the ranks that failed; falsy if it has not failed.
 
     `status`: exit status of the program that was started, in Python's form; None: unknown. `ended_ns`: when it had
     ended.

@@ -58,7 +58,7 @@ class Ended:
     errors: str = ""
 
     def reason(self) -> str:
-        """Return how it ended and its last line of output, in one line."""
+        """Return the status of the process and its last line of output, in one line."""
         return ": ".join(word for word in (self.trouble, last_line(self.errors) or last_line(self.output)) if word)
 
 

@@ -190,7 +190,7 @@ def _let_go() -> None:
 def own_warnings() -> Iterator[None]:
     """Print warnings of the package as lines, and drop the warnings of libraries, which are for programmers.
 
-    Whoever asks Python for warnings (``-W``, PYTHONWARNINGS) gets them as ever.
+    Users who request Python's warnings (``-W``, PYTHONWARNINGS) get them as ever.
     """
     shown = warnings.showwarning
 
@@ -208,7 +208,7 @@ def own_warnings() -> Iterator[None]:
 def kept_help(words: Sequence[str]) -> str | None:
     """Return the help for a command line, of a command that cannot be imported without its extra.
 
-    `HELPS` has them; None: no help is asked for, or there is no such command.
+    `HELPS` has them; None if no help is requested, or there is no such command.
     """
     words = list(itertools.takewhile(lambda word: word != "--", words))
     if not {"-h", "--help"} & set(words) or not HELPS.exists():

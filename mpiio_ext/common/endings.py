@@ -7,7 +7,7 @@ Algorithm. The watching process writes what it has observed beside the recording
 a rank writes its exit status, and that it calls MPI_Abort, into its own.
 
 Guarantees. No guess is reported: if several ranks were ended from outside, and nothing shows which rank was the first,
-all of them are named as such. Importing this module imports nothing but the standard library.
+all of them are named as such. This module imports only the standard library.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def note_failure(folder: Path, failure: Failure) -> None:
 
 
 def failure_of(folder: Path) -> Failure:
-    """Return how a run failed, by the watching process or else by its recordings; falsy: it did not fail."""
+    """Return the failure of a run, as the watching process or else the recordings show it; falsy if it did not fail."""
     with suppress(OSError, ValueError, TypeError):
         noted = json.loads((folder / _NOTED).read_text(encoding="utf-8"))
         for name in ("first", "others"):

@@ -138,7 +138,7 @@ def check_target(path: Path, inputs: Iterable[Path] = (), *, example: str = "") 
     Raises
     ------
     FileSystemError
-        What is wrong with the target.
+        The fault of the target.
     """
     try:
         path.stat()

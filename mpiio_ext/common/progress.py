@@ -1,4 +1,4 @@
-"""How far a command is, on its standard error: a bar on a terminal; elsewhere nothing, or now and then a line."""
+"""The progress of a command, on its standard error: a bar on a terminal; elsewhere no line, or now and then one."""
 
 from __future__ import annotations
 

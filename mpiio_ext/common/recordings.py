@@ -2,7 +2,7 @@
 
 Beside the recordings of processes the folder has the begin and the end of the program, as the command knows them.
 
-Guarantee. Importing this module imports nothing but the standard library: every rank does.
+Guarantee. This module imports only the standard library, because every rank imports it.
 """
 
 from __future__ import annotations

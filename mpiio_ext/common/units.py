@@ -221,7 +221,7 @@ def seconds_text(value: float) -> str:
 
 
 def count_text(count: float, one: str, many: str | None = None) -> str:
-    """Return how many there are of something: ``1 file``, ``2,000 files``; `many` where that is not `one` and an s."""
+    """Return a number and its noun: ``1 file``, ``2,000 files``; `many` is the plural, if it is not `one` and an s."""
     return f"{count:,.0f} {one if count == 1 else many or one + 's'}"
 
 

@@ -48,7 +48,7 @@ class Answer:
     output: str = ""
 
     def reason(self) -> str:
-        """Return how it ended and the last line that it printed, one line."""
+        """Return the status of the process and the last line that it printed, in one line."""
         return ": ".join(word for word in (self.trouble, last_line(self.output)) if word)
 
 

@@ -18,7 +18,7 @@ class State(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check has found.
+    """The result of one check.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ _OF_FILES = re.compile(r"o?mpi_file_\w+", re.IGNORECASE)  # ompi_file_*_f: what 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What the dynamic linker did for a program.
+    """The dynamic linker's results for a program.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """What is known of the library.
+    """The known facts of the library.
 
     Attributes
     ----------

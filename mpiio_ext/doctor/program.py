@@ -358,7 +358,7 @@ def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
 
 
 def _answer(target: Target, environment: Mapping[str, str], *words: str) -> tuple[dict[str, Any] | None, str]:
-    """Return what lines of Python print in the target's interpreter, and why they print nothing."""
+    """Return the output of lines of Python in the target's interpreter, and the reason if there is none."""
     command = [str(target.path), "-c", *words]
     ended = run(command, environment=environment, limit_s=target.limit_s, errors="output")
     lines = [line for line in ended.output.splitlines() if line.startswith(_MARK)]

@@ -1,6 +1,6 @@
 """The machine behind the numbers, in words, and the differences of two environments.
 
-What is recorded is shown whole, known keys under words of their own and in a fixed order, keys of later versions behind
+All recorded facts are shown: known keys under words of their own and in a fixed order, keys of later versions behind
 them. A difference is what changes figures: of machine, MPI library, file system, ranks, libraries, variables, sizes.
 """
 

@@ -1,8 +1,7 @@
 """Files of results, read and checked by their types (`common.documents`).
 
 Results come from other machines, other versions and runs that were cut short. Every file is either understood as a
-whole or refused with one line that names the file and its first wrong place; nothing is guessed. Two kinds are
-understood:
+whole or refused with one line that names the file and its first wrong place, without a guess. Two kinds are understood:
 
 - ``results.json`` of ``mpiio-ext bench`` (`ResultSet`);
 - the JSON of ``mpiio-ext bench compare --json -o`` (`PeerSet`).

@@ -150,7 +150,7 @@ def _operation(row: Measured) -> str:
 
 
 def _did(row: Measured) -> tuple[str, ...]:
-    """Return where the time of a row went, how and why, and the sizes of requests."""
+    """Return the parts of a row's time, the reasons of the library's choices, and the sizes of requests."""
     counts = row.last.request_size_log2
     return (
         _operation(row),

@@ -86,7 +86,7 @@ def of_results(item: ResultSet, name: str) -> tuple[str, Figure | None]:
 
 
 def of_peers(item: PeerSet, name: str) -> tuple[str, Figure | None]:
-    """Return how the page of ``bench compare`` begins."""
+    """Return the beginning of the page of ``bench compare``."""
     found = [
         (result.op, result.pattern, result.ratio_native)
         for result in item.results

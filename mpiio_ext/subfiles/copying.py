@@ -7,7 +7,7 @@ Algorithm. Threads take runs of data of the subfiles, about in the order of the 
 unit: blocks are shared (FICLONERANGE) where the file system can and units are whole blocks; where it cannot, bytes are
 copied by copy_file_range, and where that cannot, they are read and written.
 
-Guarantees. What has no data in a subfile is a hole, or zeros.
+Guarantees. A part of a subfile without data is a hole, or zeros.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ them, a percent sign and bytes below 0x20 are percent-encoded. A subfile is name
 may follow, by which the library chooses a server. If the state is whole, each subfile has exactly its share of the
 size; else the last byte of the file is the last one of any subfile.
 
-Guarantees. What is accepted has every line in its place, whole numbers in their ranges and the right checksum.
+Guarantees. A valid index has every line in its place, whole numbers in their ranges and the right checksum.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ and index and subfiles are what they were at the start, that file takes the targ
 index: the bytes are brought to the disk before, and then subfiles and their folder go.
 
 Guarantees. Under the target's name there is what was there before, or the whole file; after an error or a kill too.
-Without ``--in-place`` nothing of the subfiles is touched. If a killed merge has left ``.NAME.merging`` or a part of the
-subfiles beside the plain file, the next merge refuses to run, and names them.
+Without ``--in-place`` the merge does not change the subfiles. If a killed merge has left ``.NAME.merging`` or a part of
+the subfiles beside the plain file, the next merge refuses to run, and names them.
 """
 
 from __future__ import annotations

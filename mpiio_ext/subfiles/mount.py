@@ -5,8 +5,8 @@ only wants to inspect the file.
 
 Algorithm. A folder is shown at a mount point, by FUSE. Each index appears as the logical file, and the folder
 NAME.subfiles beside it is hidden; all other files are passed through. An index is read once, and again when it changes.
-Subfiles are opened with the file, and read by as many threads as FUSE has. What was read stays in the page cache until
-the index changes (auto_cache).
+Subfiles are opened with the file, and read by as many threads as FUSE has. Bytes that were read stay in the page cache
+until the index changes (auto_cache).
 
 Guarantees. Nothing can be changed through it. Opening a file that is not whole, whose index is damaged, or whose
 subfiles are missing or short is an error (EIO), so nothing looks whole and is not; the system's log says why.

@@ -1,4 +1,4 @@
-"""Who has a file that is stored as several open: locks on bytes of its first subfile, far behind all data.
+"""The openers of a file that is stored as several: locks on bytes of its first subfile, far behind all data.
 
 Problem. A command that removes a file must not take it from a program that reads or writes it.
 

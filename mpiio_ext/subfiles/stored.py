@@ -11,7 +11,7 @@ the index and its number. Where the index has a size, each subfile has exactly i
 logical file follows from the lengths of the subfiles. The indexes in the folders of index and subfiles are read; while
 two of them have one id and one folder of subfiles, the file is refused.
 
-Guarantees. A hole, and what is behind the end of a subfile, reads as zeros. What is wrong names the subfile.
+Guarantees. A hole, and what is behind the end of a subfile, reads as zeros. An error names the subfile.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def find(path: Path) -> Stored:
 def _places(target: Path, names: Sequence[Path]) -> tuple[Path, ...]:
     """Return where subfiles are: in the folder that is called after the index, if the first is there; else as named.
 
-    Who has renamed index and folder has not changed the text of the index.
+    A user who has renamed index and folder has not changed the text of the index.
     """
     named, own = tuple(target.parent / name for name in names), target.with_name(target.name + FOLDER)
     if named[0].parent == own or not os.path.lexists(own / named[0].name):
@@ -213,7 +213,7 @@ def close_all(descriptors: Sequence[int]) -> None:
 
 
 def read_range(descriptors: Sequence[int], striping: Striping, offset: int, length: int) -> bytearray:
-    """Return bytes of the logical file; where nothing was written they are zeros."""
+    """Return bytes of the logical file; bytes that were never written are zeros."""
     found, end = bytearray(), offset + max(length, 0)
     while offset < end:
         number, place = striping.place(offset)

@@ -81,7 +81,7 @@ class Rates:
 
 
 def rates(before: Counts, now: Counts, interval_s: float) -> Rates:
-    """Return how fast numbers moved; a number that has fallen has not moved."""
+    """Return the rates of numbers; a number that has fallen has the rate 0."""
     if interval_s <= 0:
         return Rates()
     read_bytes, written_bytes, reads, writes = (

@@ -107,7 +107,7 @@ class EnginePlayer:
         )
 
     def _times(self, plan: Plan, outcome: Outcome, elapsed_s: float) -> PhaseTimes:
-        """Return where the time went on the rank that took longest."""
+        """Return the parts of the time on the rank that took longest."""
         inside = [
             float(outcome.duration[np.isin(plan.operation, _numbers(names))].sum()) / 1e9
             for names in (_OPENS, _VIEWS, _CLOSES)

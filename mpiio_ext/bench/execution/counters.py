@@ -1,7 +1,7 @@
 """From the counters of each rank to the columns of a row.
 
 The extension's own counters where it did the work, the operating system's where the MPI library did: see
-`mpiio_ext.bench.extension`. What delegates did is counted by them, and seen by the ranks of their node.
+`mpiio_ext.bench.extension`. Delegates count their own work, and the ranks of their node read these counts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def change(now: dict[str, Any] | None, before: dict[str, Any] | None) -> dict[st
 
 
 def change_of_each(now: dict[int, dict[str, Any]], before: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Return how far the counters of each delegate have moved on; one that is new began at 0."""
+    """Return the increase of each delegate's counters; a new delegate began at 0."""
     moved = {index: change(item, before[index]) if index in before else item for index, item in now.items()}
     return {index: item for index, item in moved.items() if item is not None}
 

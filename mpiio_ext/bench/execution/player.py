@@ -2,7 +2,7 @@
 
 Memory is made before the clock starts: what is to be written, or poison where something is to be read. After a step
 that fails, the rank still carries out the later steps, because the other ranks are in them. It raises the first error
-behind the last step. What was read is compared after the clock has stopped.
+behind the last step. The bytes read are compared after the clock has stopped.
 
 A phase of an application runs as it does there, from one barrier to another. A phase in parts, of a pattern, is four
 times that: opening, the file view (or the dataset and the selections), the data, and closing; each is timed by itself,

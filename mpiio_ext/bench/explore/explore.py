@@ -5,7 +5,8 @@ Problem.    A number of delegates is compared with another one: what drifts on t
 Algorithm.  The largest number is started once; the hint mpiox_delegate_owners says of each file how many of them own
             its pages, and mpiox_delegates=0 that none does. In each repetition each pattern is carried out with all
             numbers, one directly after the other; their order rotates by one from repetition to repetition.
-Guarantees. What was asked for is measured, or the run ends with a line that says why. Every ten seconds what there is
+Guarantees. The requested patterns are measured, or the run ends with a line that gives the reason. Every ten seconds
+what there is
             is written, so that a job that is killed leaves it.
 """
 

@@ -6,7 +6,7 @@ Problem.    Three forms are in the wild: one pattern an object, all values texts
 Algorithm.  An object with `phases` is that form, any other one is a pattern; a list is those of its items. Equal
             patterns that differ only in `forwarders` are one, with all those numbers.
 Guarantees. A file is understood or refused with its name, each place in it and what is wrong there. A key that is not
-            FORGE's is refused: a misspelt one would be an unintended pattern. What has no counterpart here is in
+            FORGE's is refused: a misspelt one would be an unintended pattern. Fields without a counterpart here are in
             `notes`.
 Source.     README and parser of the public repository jeanbez/forge; FORGE is the tool of Section 2 of the arbitration
             paper.

@@ -246,7 +246,7 @@ class Interface(ABC):
 
 
 def first_difference(ours: Path, theirs: Path) -> str:
-    """Return where two files begin to differ, in words."""
+    """Return the place at which two files begin to differ, in words."""
     position = 0
     with ours.open("rb") as one, theirs.open("rb") as other:
         while True:

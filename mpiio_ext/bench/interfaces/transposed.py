@@ -80,7 +80,7 @@ class _Row:
         return (self.slabs[0][1][self.split], *self.shape[self.split + 1 :])
 
     def window(self, rank: int) -> tuple[slice, ...]:
-        """Return where a rank's part lies in an array of extents (extents, *extent_shape, item_bytes)."""
+        """Return the place of a rank's part in an array of extents (extents, *extent_shape, item_bytes)."""
         start, count = self.slabs[rank]
         fast = zip(start[self.split + 1 :], count[self.split + 1 :], strict=True)
         return (slice(None), slice(None), *(slice(first, first + size) for first, size in fast))

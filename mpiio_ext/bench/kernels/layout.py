@@ -98,7 +98,7 @@ def packed_variables(
 
 
 def address_of(files: tuple[FileLayout, ...], file: int, name: str) -> int:
-    """Return where an array's bytes begin in the sequence of all bytes of all files, which the pattern numbers."""
+    """Return the begin of an array's bytes in the sequence of all bytes of all files, which the pattern numbers."""
     address = sum(layout.size_bytes for layout in files[:file])
     for variable in files[file].variables:
         if variable.name == name:

@@ -5,7 +5,7 @@ performance using a scientific-application derived benchmark", SC07), in the IO 
 Bez et al. run it with 64 processes and MPI-IO on one shared file; it writes 16.2 GiB and reads as much.
 
 no_bin matrices of no_pix × no_pix doubles are distributed over a square of processes in ScaLAPACK's block-cyclic way
-with blocks of sblocksize. What a process has of a matrix is one run of its part of the file, which begins at a multiple
+with blocks of sblocksize. A process has a contiguous part of a matrix: its part of the file, which begins at a multiple
 of fblocksize bytes. S: every process writes its part of every matrix. W: all processes read no_gang matrices one after
 the other, then each of the no_gang gangs writes the product of one of them, distributed over the gang alone, into the
 place of the matrices that have been read. C: every gang reads its products. So all three phases move the same number of
