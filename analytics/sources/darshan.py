@@ -1,7 +1,7 @@
 """Darshan logs as rows of ``darshan_job`` and ``darshan_file``.
 
-Problem. A site has millions of logs of a few kilobytes, written by every release of Darshan since 3.0. PyDarshan takes
-2 to 120 ms for one of them, most of it in Python. A log may be empty, cut off, damaged, of another kind, or newer than
+Problem. A site has millions of logs of a few kilobytes, written by every release of Darshan since 3.0. PyDarshan needs
+2 to 120 ms for one log, most of it in Python. A log may be empty, cut off, damaged, of another kind, or newer than
 this.
 
 Algorithm. The checks that do not need the contents come first: a regular file, its size, the magic number, the text of

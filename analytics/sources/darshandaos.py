@@ -1,7 +1,7 @@
 """Files that a program moves through DAOS: rows of ``darshan_file`` from the modules DFS and DAOS of a log.
 
-Problem. The reader of logs joins POSIX, STDIO, MPI-IO and Lustre. What a job moves through libdfs is in none of them:
-a report would state that it moved nothing, and that the log is complete.
+Problem. The reader of logs joins POSIX, STDIO, MPI-IO and Lustre. Bytes that a job moves through libdfs are in none of
+these modules: a report would state that the job moved nothing, and that the log is complete.
 
 Algorithm. Records of DFS are added up by file, as those of POSIX are. DAOS has the objects below: where there are
 records of DFS, their bytes are those of DFS again, and are counted once.

@@ -5,7 +5,7 @@ time of a file's last change is that of a copy.
 
 Algorithm. The record of the job lies behind the header; in all versions its second number is the start.
 
-Guarantees. None for what is no log, is damaged, or has another form: never an error.
+Guarantees. None if the file is no log, is damaged, or has another form; the function never raises an error for it.
 
 Source: darshan-util, darshan-log-format.h.
 """

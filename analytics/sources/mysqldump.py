@@ -117,7 +117,7 @@ def load(
     bases : list of sqlite3.Connection
         One for each database of the dump; to be closed. Empty: it has no rows of these tables.
     problem : str
-        What is wrong with part of it; empty when all was read.
+        The fault of a part of the dump; empty if all was read.
 
     Raises
     ------

@@ -125,7 +125,7 @@ class Log(io.BufferedReader):
 
     @property
     def wrong(self) -> str:
-        """Why the rest of it cannot be unpacked, known at the end of the stream; "" if nothing is wrong."""
+        """The reason why the rest of the stream cannot be unpacked, known at its end; "" if there is no fault."""
         return self._unpacked.wrong
 
     @property

@@ -7,7 +7,7 @@ Content. :class:`Records` are the tables of one source as Arrow, with the values
 where, what, and how many lines or rows are lost by it. They become JSON and come back from it without loss.
 
 Guarantees. The number of lost lines is exact; so many problems are named one by one, further ones are counted. A source
-of which nothing can be read raises :class:`SourceError` with its file and line.
+without any readable part raises :class:`SourceError` with its file and line.
 
 Source: TOKIO, Section "Data integration"; the connectors of pytokio, which return data unmodified.
 """
@@ -48,7 +48,7 @@ class SourceError(AnalyticsError, ValueError):
     line : int
         From 1; 0 if it is about the whole file.
     what : str
-        What is wrong, and what to do.
+        The fault, and the remedy.
     """
 
     def __init__(self, file: str, line: int, what: str) -> None:
@@ -144,7 +144,8 @@ class Records:
     path : str
         The file or folder.
     tables : mapping of str to pyarrow.Table
-        By name; columns, units and meanings are in the connector's ``TABLES``. What a source does not say is NULL.
+        By name; columns, units and meanings are in the connector's ``TABLES``. A value that a source does not have is
+        NULL.
     header : mapping of str to JSON value
         Facts about all rows; its keys are in the connector's documentation.
     problems : tuple of Problem

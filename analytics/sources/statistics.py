@@ -9,8 +9,8 @@ lies. Of lines that name no ``run``, a run is what stands up to a line of the ki
 
 What a run did by one method and in one direction is a row of ``runs``, so that two runs of a program can be compared
 like two runs of the bench. Bytes and counts are added up over its files, times are of the mean rank, and seconds are
-the time in which any of the files was accessed. For a file that was read and written nothing shows which times belong
-to which: its operation is ``both``.
+the time in which any of the files was accessed. For a file that was read and written, the statistics do not divide the
+times: its operation is ``both``.
 
 Guarantees. Bytes of a collective that each rank moved alone count once, though the library counts them twice. A time
 that the library has not seen (the end of an access that the MPI library carried out) is NULL, and so is what follows

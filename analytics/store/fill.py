@@ -9,8 +9,8 @@ is new, to find logs that are there twice. (4) Worker processes convert chunks o
 then a commit merges the parts into the tables and renames the manifest (`commit`): a killed fill goes on from its last
 commit.
 
-Guarantees. Every log of the period has one row in the manifest that says what became of it. Memory is bounded by
-chunks, row groups, and the table of logs.
+Guarantees. Every log of the period has one row with its result in the manifest. Memory is bounded by chunks, row
+groups, and the table of logs.
 
 Source: IOMiner, Section II-B: "formatting happens only once".
 """

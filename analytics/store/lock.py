@@ -2,7 +2,7 @@
 
 A second fill of a store is refused, since it may take hours.
 
-Guarantees. A fill that fails before it has written anything leaves nothing: a set-up with a wrong path makes no folder
+Guarantees. A fill that fails before it has written anything leaves no files: a set-up with a wrong path makes no folder
 that looks like a store. Only its owner removes the lock's file. A process that has waited for a file that was removed
 meanwhile locks the new one, so that two fills never have locks of one name.
 """
@@ -23,14 +23,14 @@ from mpiio_ext.common.locks import is_at, opened
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the store in `folder` for changes; the folder is made when it is missing.
+    """Lock the store in `folder` for changes; create the folder if it is missing.
 
     After an error inside the block, the files made for the lock are removed, unless the folder has other files by then.
 
     Raises
     ------
     AnalyticsError
-        Another process holds it (the message says which), or the file system has no locks.
+        Another process has the lock (the message names it), or the file system has no locks.
     """
     made = [each for each in (folder, *folder.parents) if not each.exists()]  # deepest first
     with _held(folder) as stream:

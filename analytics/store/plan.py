@@ -1,7 +1,7 @@
 """The work of a fill: which logs of the period are new or have changed, and which are copies of another.
 
 A log with the same content as a known log gives no rows: it is a duplicate, and the manifest names the other log. When
-the log that it repeats changes, it is looked at again.
+the other log changes, this log is checked again.
 """
 
 from __future__ import annotations

@@ -179,9 +179,9 @@ def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:
     logs : pyarrow.Table
         Of the schema ``SCANNED``; a file that several inputs name is there once.
     problems : list of str
-        What could not be looked at.
+        Paths that could not be read.
     others : int
-        Files whose names are not those of logs.
+        Files whose names are not names of logs.
 
     Raises
     ------

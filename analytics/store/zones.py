@@ -10,7 +10,7 @@ a Slurm job with the same duration whose starts differ so. (3) A log of LMT that
 path, but does not begin at midnight of that day. The same holds of two logs of LMT of one fill with the same rows and
 bytes at times that differ so.
 
-Guarantees. Nothing is changed: what is found is said, by lines for people.
+Guarantees. The module changes nothing: it reports its findings as lines for people.
 """
 
 from __future__ import annotations

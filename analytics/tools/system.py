@@ -145,7 +145,7 @@ class System:
     ) -> list[tuple[Found, str]]:
         """Return the files that may have data of a period, and name the site's files that are missing.
 
-        Of sources of which a part can be read, only files of that part are asked for, and only it is read.
+        If a connector can read parts of a source, only files of the part are requested, and only the part is read.
         """
         found = [(self._part(file, part), "") for file in self._given]
         if self.site is not None:

@@ -12,7 +12,7 @@ Stamps begin their interval, unless the site says that they end it (``stamps`` i
 Counters. The amount of a step is the difference of the counter at both ends; it is unknown if a value is missing or the
 counter went back.
 
-Guarantees. Values are the source's; nothing is estimated. What is not known is NaN, and said in the notes.
+Guarantees. Values are the source's; nothing is estimated. An unknown value is NaN, and a note reports it.
 
 Source: TOKIO, Section "Storage system traffic".
 """

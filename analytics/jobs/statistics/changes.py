@@ -28,14 +28,14 @@ How much a value of a series depends on the one before it, where the level may c
 Problem. Nights that follow each other are alike: a file system is full for weeks, a neighbour computes for days. Such a
 series wanders, and a test that takes its values as independent calls each slow wave a change of level.
 
-Algorithm. The series is taken as an autoregression of the first order around its levels, with the coefficient phi. Its
-differences hold what is needed, and a step of the level is in few of them. Those of values one place apart have the
-variance 2 s² (1 - phi), those of values two places apart 2 s² (1 - phi²): the second over the first, minus 1, is phi.
-That is the idea of Chakar, Lebarbier, Lévy-Leduc and Robin, "A robust approach for estimating change-points in
-the mean of an AR(1) process" (Bernoulli 23(2), 2017). They take medians of the differences; of ranks, which have no
-extremes, the means are steadier. A short series determines its phi badly: where there are other series of the same
-kind, its own estimate counts as many values as it has, and their median as up to a hundred. Half a standard error is
-added, because too small a phi makes false changes and too large a one only makes real ones less sure.
+Algorithm. The series is taken as an autoregression of the first order around its levels, with the coefficient phi. The
+differences of the series are enough to compute phi, and a step of the level affects only a few differences. Those of
+values one place apart have the variance 2 s² (1 - phi), those of values two places apart 2 s² (1 - phi²): the second
+over the first, minus 1, is phi. That is the idea of Chakar, Lebarbier, Lévy-Leduc and Robin, "A robust approach for
+estimating change-points in the mean of an AR(1) process" (Bernoulli 23(2), 2017). They take medians of the differences;
+of ranks, which have no extremes, the means are steadier. A short series determines its phi badly: where there are other
+series of the same kind, its own estimate counts as many values as it has, and their median as up to a hundred. Half a
+standard error is added, because too small a phi makes false changes and too large a one only makes real ones less sure.
 
 Guarantees. phi is between 0 and 0.9. A series whose neighbours are less alike than chance is taken as independent. A
 dependence that lasts longer than an autoregression's is underestimated: waves of such a series are found as changes.
