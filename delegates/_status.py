@@ -354,7 +354,7 @@ class Watch:
 
 
 def rates(before: DelegateStatus | None, now: DelegateStatus) -> Rates:
-    """Return how fast the counters moved between two readings of one delegate; without the first, since its start."""
+    """Return the rates of the counters between two readings of one delegate; without the first, since its start."""
     interval_s = now.sampled_s - before.sampled_s if before is not None else now.uptime_s
 
     def moved(*names: str, unit: float = 1.0) -> float:

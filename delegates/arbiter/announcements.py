@@ -242,7 +242,7 @@ def here() -> tuple[str, int]:
 
 
 def started(pid: int) -> int | None:
-    """Return when a process of this system began, in clock ticks since the boot; None: it cannot be seen."""
+    """Return when a process of this system began, in clock ticks since the boot; None if it cannot be read."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return int(text.rpartition(")")[2].split()[19])

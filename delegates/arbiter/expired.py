@@ -1,8 +1,8 @@
 """Jobs that are dead, remembered in the arbiter's folder.
 
 Problem. The announcement of a dead job that is another user's cannot be deleted where each user may delete only its own
-(jobs/ with mode 1777). It would be read with every look, and count again for each arbiter that begins.
-Format. ``expired.json``, an object: job -> time of its announcement's file, ns. Replaced whole.
+(jobs/ with mode 1777). Otherwise every reading would include it, and each new arbiter would count it again. Format.
+``expired.json``, an object: job -> time of its announcement's file, ns. Replaced whole.
 Guarantees. A job that speaks again has another time, and is not meant any more. A file that is missing or damaged is an
 empty one: jobs expire again by their silence. Announcements that are gone are forgotten when one is added.
 """

@@ -1,8 +1,8 @@
 """The map: which I/O nodes every job has; written whole, read only when whole.
 
-Problem. Jobs read the map while it is replaced, and the arbiter may be killed at any moment.
-Format. csrc/iod/arbiter/mpiox_map.h: lines of text, a generation, the number of jobs and a checksum at the end.
-Guarantees. A reader sees the old map or the new one. What was written by a killed arbiter is never taken for a map.
+Problem. Jobs read the map while it is replaced, and the arbiter may be killed at any moment. Format.
+csrc/iod/arbiter/mpiox_map.h: lines of text, a generation, the number of jobs and a checksum at the end.
+Guarantees. A reader sees the old map or the new one. The partial file of a killed arbiter never counts as a map.
 """
 
 from __future__ import annotations

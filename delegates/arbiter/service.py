@@ -7,11 +7,11 @@ differs.
 Guarantees. All state lies in the folder: an arbiter that starts again continues with the next generation, and jobs
 retain their nodes. Generations only rise, also when the map has been lost: jobs say which one they follow. A map that
 could not be written is written with the next step. Where the policy finds no allocation SIZE decides. Under a policy
-that does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder.
-Who has expired stays so, also for the next arbiter, until it speaks again. A job that was silent for longer than the
-lease when an arbiter begins has a few seconds to speak: by whose clock a file is stamped depends on the file system.
-`announcements` decides which jobs the arbiter believes; `shares` limits what one user can take from another. Each
-refusal is one line.
+that does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder. A
+job that has expired stays expired, also for the next arbiter, until it speaks again. A job that was silent for longer
+than the lease when an arbiter begins has a few seconds to speak: by whose clock a file is stamped depends on the file
+system. `announcements` decides which jobs the arbiter believes; `shares` limits what one user can take from another.
+Each refusal is one line.
 Source. Arbitration paper, Sections 3 and 4.
 """
 

@@ -144,7 +144,7 @@ class Allocation(Shown):
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain data; bandwidths in MB/s, null if nothing is known."""
+        """Return the result as plain data; bandwidths in MB/s, null if unknown."""
         return {
             "what": "arbitration allocation",
             "units": {"bandwidth": "MB/s (10^6 bytes)"},

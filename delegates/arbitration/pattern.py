@@ -63,7 +63,7 @@ class Pattern:
 
 
 def distance(a: Pattern, b: Pattern) -> float:
-    """Return how far two patterns are apart, in doublings of the request size; 0 for equal ones.
+    """Return the distance of two patterns, in doublings of the request size; 0 for equal patterns.
 
     Whether accesses go past the page cache is not in it: see :mod:`mpiio_ext.delegates.arbitration.estimate`.
     """

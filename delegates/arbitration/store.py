@@ -171,7 +171,7 @@ class Store:
         write_whole(self.path, json.dumps(asdict(document), indent=1))
 
     def undo(self, name: str) -> int:
-        """Make the version before the one in force the newest again; nothing is deleted.
+        """Make the version before the one in force the newest again; no version is deleted.
 
         Returns
         -------

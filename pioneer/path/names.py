@@ -9,13 +9,14 @@ Algorithm. A file is private if one rank alone has done the most to it: written 
            used it. Only the name of a private file can have a rank field. Each of its numbers that equals the rank, or
            each that equals the rank plus 1, may be one. Every choice of such numbers gives a template, which counts if
            two ranks have come to it. Among those the choice wins that is possible for most names which differ in their
-           numbers only: a time step is equal to the rank now and then, a rank field always is. Then that with most
-           fields. Another rank's use of such a file is a reference. Where several ranks look at files at one distance,
-           and fewer at this file, it is to the file of a rank that is so far away. ``{rank~1}`` is the next rank's,
-           ``{rank~-1}`` that of the one before, the first following the last. Otherwise it is a reference to the file
-           of one rank (``{rank=3}``). In a replay with fewer ranks this number is reckoned modulo the number of ranks,
-           so that the file exists. In a replay with more ranks it is the same rank. A rank makes as many calls as it
-           did, whatever the number of ranks, so no rank inspects files of further ranks.
+           numbers only: a time step is equal to the rank now and then, a rank field always is. If several choices
+           remain, the choice with most fields wins. Another rank's use of such a file is a reference. Where several
+           ranks look at files at one distance, and fewer at this file, it is to the file of a rank that is so far away.
+           ``{rank~1}`` is the next rank's, ``{rank~-1}`` that of the one before, the first following the last.
+           Otherwise it is a reference to the file of one rank (``{rank=3}``). In a replay with fewer ranks this number
+           is reckoned modulo the number of ranks, so that the file exists. In a replay with more ranks it is the same
+           rank. A rank makes as many calls as it did, whatever the number of ranks, so no rank inspects files of
+           further ranks.
 Parts.     A file that some ranks have opened on a communicator of theirs may have its number in its name, or that of
            its first rank: ``half.{rank//2}``, ``half.{rank//2*2}``, ``pair.{rank%2}`` (`communicator_template`).
 Guarantee. Applying a template to the rank gives the name back, digit by digit.

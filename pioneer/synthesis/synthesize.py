@@ -7,7 +7,7 @@ Modes.     faithful   the path itself: every operation in its place
            sampled    drawn by Algorithm 1 from what was counted, the distances allocated so that nothing collides
            tuned      the same with numbers of files and openings, sizes and times multiplied; or from a profile alone,
                       which may be written by hand
-Guarantee. Hard dependencies that hold in what a path is made of hold in the path (`find_violations`). The same seed
+Guarantee. Hard dependencies that hold in the sources of a path hold in the path (`find_violations`). The same seed
            gives the same path.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.

@@ -5,9 +5,9 @@ Problem.    The list of a scheduler is a picture of one moment; jobs begin while
             or all jobs while a restarted controller reads its state.
 Algorithm.  A job's line is written when its record has changed. A job that the folder has as not ended is
             UNLISTED when two whole lists in a row do not name it. The folder's statement must be older than `GRACE_S`:
-            a younger job may have begun after the list was made. Who was missing in the last list stands in
-            ``scheduler/.missing``, since each list may be read by a process of its own. What ended, or was not listed,
-            long ago is taken away.
+            a younger job may have begun after the list was made. Jobs that were missing in the last list are stored in
+            ``scheduler/.missing``, since each list may be read by a process of its own. Jobs that ended, or were not
+            listed, long ago are removed.
 Guarantees. A list that could not be had, or is none, changes nothing. A job that is not listed is never reported as
             ended: only a state that Slurm gives does that. A job that is listed again has the state in the list.
 """

@@ -151,8 +151,8 @@ class _Choice:
 def _solve(classes: Classes, current: Ints, pool: int, bonus: float | None = None) -> _Choice:
     """Return the best choice.
 
-    What running jobs have now is worth a bonus more, without one so little that it decides between choices that are
-    otherwise the same.
+    Present I/O nodes of running jobs get a bonus; without a setting it is so small that it decides only between choices
+    that are otherwise the same.
     """
     first = classes.first(current.size)
     values = classes.worth - classes.penalty
