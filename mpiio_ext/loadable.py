@@ -4,8 +4,8 @@ Problem. A program of another C library (musl) ends with a line for every functi
 of the address sanitizer refuses to work where another library was loaded before it.
 
 Algorithm. Behind a launcher, its options and ``env`` the first word that is an ELF program is the program. glibc's
-dynamic linker lists its libraries, the sanitizer's among them. Where it cannot, the file names a dynamic linker, and by
-it the C library. A script hides its program: that is left alone.
+dynamic linker lists its libraries, the sanitizer's among them. If the dynamic linker cannot list them, the file names a
+dynamic linker, whose name shows the C library. A script hides its program: that is left alone.
 """
 
 from __future__ import annotations

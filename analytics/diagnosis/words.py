@@ -76,7 +76,7 @@ def where(files: Sequence[str], word: str, among: Collection[str] = ()) -> str:
 
 
 def short_name(name: str, among: Collection[str]) -> str:
-    """Return the end of a file's name, with as many folders as no other one `among` all names has."""
+    """Return the shortest end of a file's name, in whole folders, that no other name `among` all names has."""
     parts, same = name.split("/"), [other for other in among if other != name]
     for count in range(1, len(parts)):
         end = "/".join(parts[-count:])

@@ -6,8 +6,8 @@ file name agree. The row of a complete log replaces the row of a part of it, and
 
 Several tables of summaries as one, each job once.
 
-Problem. Tables overlap: a saved year, the months since, the archive from which both were made. A row that two tables
-have counts twice in each median, and two levels of half as many jobs look sure.
+Problem. Tables overlap: a saved year, the months since, the archive from which both were made. A row in two tables
+counts twice in each median, and two levels of half as many jobs seem sure.
 
 Algorithm. Rows of different tables belong to the same run if job, file system, motif and start (to the second) are
 equal, unless both name their log and the names differ: programs of a job that began together. Of such rows the row of

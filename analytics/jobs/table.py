@@ -4,9 +4,9 @@ Problem. A history of jobs is small (thousands of rows) and wide (hundreds of co
 columns of it. A file may hold a number as a text, or a text where a number should be. Summaries have notes, and series
 of the servers, that belong to their rows.
 
-Algorithm. Columns stay Arrow, and become an array of floats or of texts at their first use. So do the columns of chosen
-rows: a study takes hundreds of sets of rows, and a few columns each. Columns of :data:`.columns.SUMMARY` have its types
-and, as metadata, its units and meanings.
+Algorithm. Columns stay Arrow, and become an array of floats or of texts at their first use. Columns of chosen rows do
+the same: a study uses hundreds of sets of rows, and a few columns of each. Columns of :data:`.columns.SUMMARY` have its
+types and, as metadata, its units and meanings.
 
 Guarantees. A missing value is NULL in the table, NaN or "" in an array, never 0. An impossible 0 is missing, too
 (`NEVER_ZERO`), as are gaps of the servers' monitoring (:mod:`.coverage`). If a column holds a text and is read as
@@ -169,7 +169,7 @@ class Jobs:
         return [number == at for at in range(len(places))]
 
     def own_rows(self) -> Flags:
-        """Return the rows that ``summarize-job`` has made: those with its key."""
+        """Return the rows that ``summarize-job`` has made, by their key."""
         return ~self.missing(LOG_ID) if LOG_ID in self else np.zeros(len(self), dtype=np.bool_)
 
     def texts(self, name: str) -> Texts:

@@ -71,7 +71,7 @@ def group_starts(group: Whole) -> Whole:
 
 
 def _order(group: Whole) -> Whole | None:
-    """Return the stable order in which equal groups stand side by side, or None if they do."""
+    """Return a stable order that puts equal groups side by side; None if they already are."""
     if bool(np.all(group[1:] >= group[:-1])):
         return None
     starts = group_starts(group)

@@ -205,7 +205,7 @@ def _rows(first: list[int], weights: Ints, values: Floats, row: Floats, out: Flo
 
 
 def _walk(first: list[int], weights: list[int], values: list[float], rows: Floats, left: int, chosen: Ints) -> int:
-    """Choose for classes from the last to the first; return the capacity that is left to those before them.
+    """Choose for classes from the last to the first; return the capacity that is left to the classes before.
 
     Parameters
     ----------

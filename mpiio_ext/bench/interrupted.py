@@ -13,7 +13,7 @@ folder that contains results gets its table and page (`results.rest`).
 Guarantees. No rank waits for another one. Nothing temporary stays on this host. Results have every row that had ended.
 Where SIGINT was ignored when the program began (in the background of a script) it stays so.
 
-A script, too, of the standard library alone: ``interrupted.py DESCRIPTOR``.
+Also a script that needs the standard library alone: ``interrupted.py DESCRIPTOR``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Is there a terminal at the other end? Asked of the MPI launcher, because it stands between a rank and the terminal.
+"""Whether there is a terminal at the other end: the launcher, between a rank and the terminal, gives the answer.
 
 Open MPI gives ranks a pseudo-terminal as standard output even when mpirun writes to a file. MPICH gives them a pipe
 even when mpiexec writes to a terminal. So the launcher's own descriptor is looked at where it runs on the same host.

@@ -1,6 +1,6 @@
 """The process that ends a job when the command that has started it is dead: :mod:`mpiio_ext.common.children`.
 
-A script, too, of the standard library alone: ``keeper.py DESCRIPTOR MARKER``. The keeper ends silently if a byte
+Also a script that needs the standard library alone: ``keeper.py DESCRIPTOR MARKER``. The keeper ends silently if a byte
 arrives on the descriptor; if the descriptor is closed instead, the keeper ends the job.
 """
 

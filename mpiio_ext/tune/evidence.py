@@ -1,7 +1,7 @@
 """The evidence of pairs of runs: the gain of one setting over another, and its confidence interval.
 
 Problem: run times on shared machines drift, jump and have long tails, and a tuner looks at many settings, so that the
-fastest time seen is mostly luck. A mean and its standard deviation would believe it.
+fastest time seen is mostly luck. A mean and its standard deviation would make this luck look like a gain.
 
 How: both settings run as neighbours, in random order, and only the logarithm of the ratio inside each pair counts:
 drift cancels. If neither setting is faster, such a ratio is as often above 1 as below by the same factor, whatever the

@@ -115,7 +115,7 @@ def _size_before(kind: Operation, extra: dict[str, Any], offset: int, *, appends
 
 
 def existing_files(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions) -> dict[str, int]:
-    """Return the files of a path that were there before it, by their names in the path, and at least how long.
+    """Return the files of a path that existed before it, by their names in the path, and their least lengths.
 
     Parameters
     ----------

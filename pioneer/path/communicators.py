@@ -84,7 +84,7 @@ def _opens(table: pa.Table) -> pa.Table:
 
 
 def _recorded(tables: Iterable[pa.Table]) -> dict[tuple[str, _Set], None]:
-    """Return the files that were opened on communicators with known members, and these, in the traces' order."""
+    """Return the files opened on communicators with known members, and these members, in the traces' order."""
     found: dict[tuple[str, _Set], None] = {}
     for table in tables:
         opens = _opens(table)

@@ -3,8 +3,8 @@
 Problem.   The private files of two ranks are the same file of the workload path; only a number in their names differs
            (He, Du, Narasimhamurthy, "PIONEER", section V-B, removes a suffix). Programs put the rank anywhere in the
            name (``cm1out_000030_000001_s.dat``), several times (``/out/3/part.3``), counted from 0 or from 1; other
-           numbers in the name, time steps for one, may be equal to the rank by chance.
-           Other ranks may look at them: neighbours read them, the root renames or removes them all.
+           numbers in the name, time steps for one, may be equal to the rank by chance. Other ranks may access these
+           files: neighbours read them, the root renames or removes them all.
 Algorithm. A file is private if one rank alone has done the most to it: written it, else made it, else opened it, else
            used it. Only the name of a private file can have a rank field. Each of its numbers that equals the rank, or
            each that equals the rank plus 1, may be one. Every choice of such numbers gives a template, which counts if

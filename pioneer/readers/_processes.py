@@ -42,7 +42,7 @@ class Family:
     children: set[int] = field(default_factory=set)
 
     def add(self, parent: int, child: int, is_thread: bool) -> None:
-        """Take in that a thread has made another, or a process."""
+        """Note that a thread has created another thread, or a process."""
         own = self.process.setdefault(parent, parent)
         self.process[child] = own if is_thread else child
         if not is_thread:

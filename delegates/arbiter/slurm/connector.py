@@ -8,7 +8,8 @@ Algorithm.  A job's line is written when its record has changed. A job that the 
             a younger job may have begun after the list was made. Jobs that were missing in the last list are stored in
             ``scheduler/.missing``, since each list may be read by a process of its own. Jobs that ended, or were not
             listed, long ago are removed.
-Guarantees. A list that could not be had, or is none, changes nothing. A job that is not listed is never reported as
+Guarantees. If a list could not be read, or the text is no list, nothing changes. A job that is not listed is never
+reported as
             ended: only a state that Slurm gives does that. A job that is listed again has the state in the list.
 """
 

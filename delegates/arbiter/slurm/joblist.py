@@ -67,7 +67,7 @@ class _Jobs:
     def add_entry(self, job: JobId, item: Mapping[str, object]) -> None:
         """Add an entry of JSON."""
         words = slurm.states(item)
-        # Flags stand beside the state: ["COMPLETED", "COMPLETING"] has processes still.
+        # A state may have flags: a job with ["COMPLETED", "COMPLETING"] still has processes.
         state = next((word for word in words if phase(word) == "ending"), words[0] if words else "")
         required = item.get("required")
         processors = item.get("cpus", required.get("CPUs") if isinstance(required, Mapping) else None)

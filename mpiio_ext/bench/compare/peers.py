@@ -173,7 +173,7 @@ def find_installations() -> list[Installation]:
 
 
 def with_delegates(peers: Iterable[Peer], delegates: str, mode: str) -> list[Peer]:
-    """Return the peers, each with this library followed by itself with so many I/O delegates; "": without delegates."""
+    """Return the peers, each one with this library followed by a copy with I/O delegates; "": without copies."""
     found = []
     for peer in peers:
         found.append(peer)

@@ -44,7 +44,7 @@ def _ratio(row: Measured | None) -> Text:
 
 
 def why_without_delegates(delegation: str, reason: str) -> str:
-    """Return why no access of a method with delegates used them: there are none, or the file took another way."""
+    """Return the reason why no access of a method used delegates: there are none, or the file took another way."""
     return delegation.removeprefix("none: ") if delegation.startswith("none") else reason or "no reason is known"
 
 
