@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from mpiio_ext.analytics import ledger as ledgers
 from mpiio_ext.analytics.diagnosis import diagnose
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO
 from mpiio_ext.analytics.run.files import _who
 from mpiio_ext.cli import main
 from support import darshan_rows
@@ -46,6 +47,15 @@ def test_no_rank_has_more_time_than_the_run() -> None:
                     seen += 1
                     assert evidence["value"] <= most_s, (log.name, evidence)
     assert seen >= 30
+
+
+def test_small_calls_explain_at_most_the_time_of_the_calls() -> None:
+    """The requests of a rank took 1.41 s, the MPI-IO calls that made them 1.61 s; the program measured 1.79 s."""
+    log = darshan_rows.shared_data("known_truth", "random_reads-4.darshan")
+    reads = next(side for side in told(log)["diagnosis"] if side["direction"] == "read")
+    found = next(one for one in reads["findings"] if one["cause"] == "small_requests")
+    inside = next(one for one in found["evidence"] if one["meaning"] == IN_MPIIO)
+    assert found["time"]["value"] == inside["value"] == pytest.approx(1.61, abs=0.01)
 
 
 def test_a_sentence_of_one_rank_names_only_its_files() -> None:
