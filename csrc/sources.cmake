@@ -204,7 +204,6 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/forwarded/mpiox_forwarded_ahead.c
     csrc/iod/forwarded/mpiox_forwarded_balance.c
     csrc/iod/forwarded/mpiox_forwarded_behind.c
-    csrc/iod/forwarded/mpiox_forwarded_claim.c
     csrc/iod/forwarded/mpiox_forwarded_errors.c
     csrc/iod/forwarded/mpiox_forwarded_flush_barrier.c
     csrc/iod/forwarded/mpiox_forwarded_hold.c

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import pathlib
 import signal
@@ -23,17 +22,14 @@ from support.staged import (
     CHECKPOINT_BYTES,
     PARTS,
     RANKS,
-    SCRATCH,
     asked,
     check_program,
-    check_scratch,
     checkpoint,
     command,
     fill,
     hints,
     kill_at_once,
     names,
-    scratch_hints,
     whole,
 )
 
@@ -245,52 +241,6 @@ def test_what_says_who_has_bytes_is_removed_before_the_end(tmp_path: pathlib.Pat
     status, text = asked("wait", tmp_path / "checkpoint0")
     assert (status, text.count(said)) == (1, 1), text
     assert (tmp_path / ".checkpoint0.staging").read_bytes() == checkpoint(0)
-
-
-@pytest.mark.both
-@pytest.mark.parametrize("seed", [4, *slow(5, 6, 7)])
-def test_ranks_of_a_node_claim_pages(tmp_path: pathlib.Path, seed: int) -> None:
-    """Two ranks on each of two nodes write first here or there: page ranges move, and every byte is there for all."""
-    (tmp_path / "go").touch()
-    env = {**scratch_hints(seed), "MPIOX_RANKS_PER_NODE": "2"}
-    launch = python_run([SCRATCH, tmp_path, str(seed)], 4, env=env, preload=True, timeout_s=120)
-    check_scratch(launch.stdout, moved=seed in (4, 6))
-
-
-@pytest.mark.parametrize(
-    ("delegates", "cache", "per_node"), [(2, 350_000, 0), *slow((1, 380_000, 0), (2, 350_000, 1)), (1, 460_000, 1)]
-)
-def test_a_full_scratch_file_is_read(tmp_path: pathlib.Path, delegates: int, cache: int, per_node: int) -> None:
-    """The smallest cache, and one that is soon full: writes that do not fit are refused, but no read."""
-    words = f"*:mpiox_delegates={delegates}:mpiox_delegate_page=16k:mpiox_delegate_cache={cache}:mpiox_close=never"
-    env = {"MPIOX_HINTS": words, "MPIOX_RANKS_PER_NODE": str(per_node)}
-    launch = python_run(
-        [PROGRAMS / "delegates_scratch_full.py", tmp_path / "file", "16384"], 2, env=env, preload=True, timeout_s=120
-    )
-    wrong, refused, written = json.loads(launch.stdout.split("SEEN ")[1])
-    assert wrong == [], launch.describe()
-    assert refused > 0 and refused + written == 32
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow_with("parts0")
-@pytest.mark.parametrize("parts", PARTS)
-def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
-    """They are seen, cannot be waited for, and nothing of them is left when the job is ended. None is subfiles."""
-    (tmp_path / "files").mkdir()
-    with job(command(tmp_path / "files", 2, 600), tmp_path / "log", hints(mpiox_close="never", **parts)) as running:
-        running.wait_for("closed 0", 120)
-        assert "never written" in asked("status", "--once")[1]
-        assert {path.name for path in (tmp_path / "files").iterdir()} == {
-            ".checkpoint0.staging",
-            ".checkpoint0.staging.parts",
-        }
-        status, text = asked("wait", tmp_path / "files" / "checkpoint0")
-        assert (status, "checkpoint0 is a scratch file" in text) == (1, True), text
-        running.process.terminate()
-        assert running.status(120) is not None
-        assert not running.left(60)
-    assert not list((tmp_path / "files").iterdir())
 
 
 @pytest.mark.slow_with("parts0")

@@ -31,21 +31,7 @@ from support import fuzz, subfiles
 from support.launch import launcher, marked_processes, preload_environment
 from support.marks import slow
 from support.processes import Job, job, words
-from support.staged import (
-    CHECKPOINTS,
-    RANKS,
-    SCRATCH,
-    check_names,
-    check_scratch,
-    checkpoint,
-    closed,
-    fill,
-    kill_at_once,
-    names,
-    scratch_hints,
-    send,
-    whole,
-)
+from support.staged import CHECKPOINTS, RANKS, check_names, checkpoint, closed, fill, kill_at_once, names, send, whole
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 FILES = 5
@@ -256,23 +242,6 @@ def test_what_is_made_after_a_death_is_said(tmp_path: pathlib.Path, parts: str) 
     for number in range(4):
         data = b"".join(bytes([1 + rank]) * 50000 for rank in range(RANKS))
         assert whole(tmp_path / f"file{number}") == data, running.text()
-
-
-@pytest.mark.parametrize("who", ["delegate", *slow("both")])
-def test_scratch_file_outlives_a_delegate(tmp_path: pathlib.Path, who: str) -> None:
-    """Which is killed while page ranges move to the nodes of those who write them first."""
-    for seed in range(fuzz.examples(3, least=2)):
-        folder, rng = tmp_path / str(seed), random.Random(f"scratch {who} {seed}")
-        folder.mkdir()
-        env = {**preload_environment(), **scratch_hints(seed), "MPIOX_RANKS_PER_NODE": "1"}
-        command = [str(launcher()), "-n", str(RANKS), "python", str(SCRATCH), str(folder), str(seed)]
-        with job(command, folder / "log", env) as running:
-            running.wait_for("begun", LIMIT_S)
-            (folder / "go").touch()
-            time.sleep(rng.random() * 0.4)
-            kill(running, who, rng)
-            assert running.status(2 * LIMIT_S) == 0, running.text()
-            check_scratch(running.text(), moved=False)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support import hosts
 from support.launch import PROGRAMS, marked_processes
 from support.marks import slow
 from support.processes import job
-from support.staged import CHECKPOINTS, SCRATCH, check_names, check_program, check_scratch, kill_at_once, scratch_hints
+from support.staged import CHECKPOINTS, check_names, check_program, kill_at_once
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 120.0
@@ -43,16 +43,6 @@ def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str, parts: int)
         [sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, str(parts)], 3, 1, timeout_s=LIMIT_S
     )
     check_program(launch, folder, level, parts)
-
-
-@pytest.mark.parametrize("seed", [2, *slow(1, 3, 4, 5)])
-def test_scratch_files_are_where_they_are_written(cluster: hosts.Cluster, seed: int) -> None:
-    """Page ranges move to who writes them first; every byte is there for all."""
-    folder = cluster.folder / f"scratch-{seed}"
-    folder.mkdir()
-    (folder / "go").touch()
-    launch = cluster.run([sys.executable, SCRATCH, folder, str(seed)], 6, 2, env=scratch_hints(seed), timeout_s=LIMIT_S)
-    check_scratch(launch.stdout, moved=seed == 2)
 
 
 def host_of(pid: int) -> str:

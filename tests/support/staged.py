@@ -22,8 +22,6 @@ RANKS, BLOCK, BLOCKS = 3, 8192, 24
 #: FOLDER FILES PAUSE_S; CHECKPOINT_BYTES of each file are written, the rest of it are holes.
 CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
 CHECKPOINT_BYTES = 36 * 5000
-#: FOLDER SEED.
-SCRATCH = PROGRAMS / "delegates_scratch.py"
 #: So long a launcher may take to pass on a line of its job.
 PASSED_ON_S = 20.0
 
@@ -175,21 +173,3 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
     assert {path.stem for path in folder.glob("*.subfiles")} == (set(expected) - {"old"} if parts else set())
     for name, data in expected.items():
         assert whole(folder / name) == data, name
-
-
-def scratch_hints(seed: int) -> dict[str, str]:
-    """Return the environment of SCRATCH: a delegate on each of up to four nodes, caches just large enough for it."""
-    page = ("16k", "4k", "64k", "256k")[seed % 4]
-    return {
-        "MPIOX_HINTS": f"*:mpiox_delegates=per_node=1:mpiox_close=never:mpiox_delegate_page={page}:"
-        f"mpiox_delegate_cache={(16, 40)[seed // 4 % 2]}m:mpiox_delegate_timeout=120"
-    }
-
-
-def check_scratch(text: str, *, moved: bool) -> None:
-    """SCRATCH has found nothing wrong; moved: page ranges have changed hands."""
-    line = next((line for line in text.splitlines() if line.startswith("SEEN ")), "")
-    assert line, text
-    wrong, ranges = json.loads(line[5:])
-    assert not wrong, text
-    assert ranges > 0 or not moved, text

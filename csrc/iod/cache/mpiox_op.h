@@ -75,10 +75,7 @@ enum {
     MPIOX_MIGRATE_BEGIN = 0,
     MPIOX_MIGRATE_END,
     MPIOX_MIGRATE_TAKE_OVER, /* the client that began is dead, and another continues; the answer has the new owner */
-    MPIOX_MIGRATE_REPAIR,    /* BEGIN if two delegates own the range: the other one only keeps it */
-    /* BEGIN if the range has no page there, and the cache of the new owner is not fuller, except for a part of its
-     * room; a refusal answers the last known owner */
-    MPIOX_MIGRATE_CLAIM
+    MPIOX_MIGRATE_REPAIR     /* BEGIN if two delegates own the range: the other one only keeps it */
 };
 enum { MPIOX_HOLD_TO_OPEN = 0, MPIOX_HOLD_TO_LOOK, MPIOX_HOLD_TO_DELETE };
 enum {
@@ -144,7 +141,6 @@ typedef union mpiox_op_question {
         int64_t to;            /* the new owner; 0 .. MPIOX_FILE_RANGES - 1 */
         int64_t step;          /* MPIOX_MIGRATE_* */
         int64_t least_version; /* of a BEGIN; 0 .. MPIOX_VERSION_NEVER */
-        int64_t dirty_pages;   /* of a CLAIM: in the cache of the new owner; 0 .. INT32_MAX */
     } migrate;
     struct {
         int64_t range;

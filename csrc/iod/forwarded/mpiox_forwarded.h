@@ -12,7 +12,6 @@
  *   mpiox_forwarded_ahead.c          which pages this rank will read next
  *   mpiox_forwarded_balance.c        page ranges move from busy delegates to idle ones
  *   mpiox_forwarded_remap.c          page ranges move because the arbiter gives the job other I/O nodes
- *   mpiox_forwarded_claim.c          pages that are never written move to the node that wrote them first
  *   mpiox_forwarded_migrate.c        one page range changes owners
  *   mpiox_forwarded_owners.c         the owner of each page range
  *   mpiox_forwarded_failover.c       the owner of a page range after the death of its last known owner

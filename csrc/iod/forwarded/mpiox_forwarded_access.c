@@ -567,22 +567,6 @@ static int access_run(access_t *a, int64_t from, int64_t to, int64_t *done)
 
 /* ---- an access --------------------------------------------------------------------------------------------------- */
 
-static const int64_t least_claim = 64 << 10; /* bytes of a unit that are to be written */
-
-/* Of a file that is never written: the units that this access writes first. */
-static void claim_units(const access_t *a)
-{
-    const int64_t bytes = a->forwarded->unit_bytes;
-
-    for (int64_t at = a->request->position; at < a->end;) {
-        const int64_t offset = offset_of(a, at), next = position_at(a, (offset / bytes + 1) * bytes, a->end);
-
-        if (offset % bytes == 0 && next - at >= (bytes < least_claim ? bytes : least_claim))
-            mpiox_forwarded_claim(a->forwarded, mpiox_forwarded_range_of(a->forwarded, offset));
-        at = next;
-    }
-}
-
 /* Are there runs that are worth going straight to the file? Judged by the average piece. */
 static bool has_long_runs(const access_t *a, int64_t bypass)
 {
@@ -696,8 +680,6 @@ static int access_tile(mpiox_forwarded *forwarded, const mpiox_request *request,
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");
     const bool exceeds = request->write && last > atomic_load(&forwarded->most_bytes) && exceeds_limit(&a, last);
-    if (forwarded->claimable > 0 && request->write)
-        claim_units(&a);
     int code = a.end > request->position ? access_all(&a, &done) : MPIOX_OK;
     *moved = done - request->position;
     if (code == MPIOX_OK && request->write && mpiox_forwarded_level(forwarded) == MPIOX_ACK_DISK)

@@ -111,12 +111,9 @@ static void choose_owners(const mpiox_forwarded *forwarded, opening *o)
         o->owners = most > 0 ? (most < count ? most : count) : affine_owners(count, layout);
     if (o->owners > MPIOX_FILE_RANGES)
         o->owners = MPIOX_FILE_RANGES;
-    if (forwarded->decision.unwritten)
-        o->unit_pages = mpiox_forwarded_claim_unit(forwarded->service, o->owners);
-    else
-        o->unit_pages = layout->stripe_size % forwarded->service->page_bytes == 0
-                            ? (int32_t)(layout->stripe_size / forwarded->service->page_bytes)
-                            : 1;
+    o->unit_pages = layout->stripe_size % forwarded->service->page_bytes == 0
+                        ? (int32_t)(layout->stripe_size / forwarded->service->page_bytes)
+                        : 1;
 }
 
 /* It is open at all delegates. */
@@ -206,7 +203,6 @@ static void follow(mpiox_forwarded *forwarded, const opening *o)
             mpiox_link_set_write_behind(mpiox_forwarded_owner(forwarded, i)->link,
                                         forwarded->file->hints.delegate_write_behind);
     }
-    forwarded->claimable = mpiox_forwarded_claimable(forwarded);
 }
 
 /* On every rank or on none. */

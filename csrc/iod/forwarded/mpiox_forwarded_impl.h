@@ -48,8 +48,6 @@ struct mpiox_forwarded {
     struct mpiox_forwarded *replica; /* acknowledgement level replica: the copies of dirty pages; else NULL */
     int32_t shift;                   /* of the copies: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
-    int32_t claimable;               /* number of ranges, from the first on: mpiox_forwarded_claim.c */
-    atomic_bool claimed[MPIOX_FILE_RANGES]; /* this rank has requested it, or it cannot move */
     atomic_bool in_file[MPIOX_FILE_RANGES]; /* its owner is dead, and no delegate owns it or ever will */
     /* The rank that moves ranges uses these under mpiox_forwarded_migrate_lock(): */
     bool *idle; /* [owners] not of this job now */
@@ -100,26 +98,9 @@ bool mpiox_forwarded_migrate_range(mpiox_forwarded *forwarded, int32_t range, in
 bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, int32_t from);
 /* MPIOX_OP_COMMIT of a range without owner. */
 int mpiox_forwarded_commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version);
-/* The first step of a move of a range that no rank has written to, to a delegate with so many dirty pages. MPIOX_E_ARG:
- * refused, begun->answer.range.owner is the owner that `from` knows. This and the next two: between migrate_lock() and
- * _unlock(). */
-int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
-                                int64_t dirty, mpiox_slot *begun);
-void mpiox_forwarded_end_claim(mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun); /* sets `placed` */
-void mpiox_forwarded_give_up_claim(const mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun);
 /* One thread of the process moves ranges at a time. */
 void mpiox_forwarded_migrate_lock(void);
 void mpiox_forwarded_migrate_unlock(void);
-
-/* ---- mpiox_forwarded_claim.c ------------------------------------------------------------------------------------- */
-
-/* Pages in a unit of a scratch file. */
-int32_t mpiox_forwarded_claim_unit(const mpiox_service *service, int32_t owners);
-/* After the opening: the number of ranges, from the first on, that move to the node that writes them first. */
-int32_t mpiox_forwarded_claimable(const mpiox_forwarded *forwarded);
-/* This rank is about to write to the start of a unit: try to move its range to a delegate of this node. Local,
- * blocking, any thread. */
-void mpiox_forwarded_claim(mpiox_forwarded *forwarded, int32_t range);
 
 /* ---- mpiox_forwarded_owners.c ------------------------------------------------------------------------------------ */
 

@@ -103,27 +103,3 @@ bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, 
     (void)finish(forwarded, from, (int32_t)slot.answer.range.owner, &slot, NULL);
     return true;
 }
-
-/* ---- ranges that no rank has written to -------------------------------------------------------------------------- */
-
-int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
-                                int64_t dirty, mpiox_slot *begun)
-{
-    *begun = (mpiox_slot){.op = MPIOX_OP_MIGRATE,
-                          .question.migrate = {.range = range, .to = to, .dirty_pages = dirty},
-                          .answer.range.owner = to}; /* unless the delegate names another one */
-    return migrate(forwarded, from, MPIOX_MIGRATE_CLAIM, begun);
-}
-
-void mpiox_forwarded_end_claim(mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun)
-{
-    const int32_t to = (int32_t)begun->question.migrate.to;
-
-    forwarded->placed[begun->question.range] = (int16_t)finish(forwarded, from, to, begun, NULL);
-}
-
-void mpiox_forwarded_give_up_claim(const mpiox_forwarded *forwarded, int32_t from, mpiox_slot *begun)
-{
-    begun->question.migrate.to = from;
-    (void)migrate(forwarded, from, MPIOX_MIGRATE_END, begun);
-}

@@ -1,8 +1,6 @@
 /* mpiox_server_ranges.c - see mpiox_server_ranges.h. */
 #include "mpiox_server_ranges.h"
 
-#include "mpiox_server_unwritten.h"
-
 static _Atomic int16_t *owner_of(const mpiox_server *server, const mpiox_slot *slot)
 {
     return &server->cache.header->files[slot->file].owner_of[slot->question.range];
@@ -83,42 +81,20 @@ static int take_over(mpiox_server *server, mpiox_slot *slot)
     return MPIOX_OK;
 }
 
-enum { AHEAD = 4 }; /* part of the room left in a cache by which it may be fuller than that which gives */
-
-/* May a client claim the range, which no rank has written to? */
-static bool is_claimable(const mpiox_server *server, const mpiox_slot *slot)
-{
-    const mpiox_cache_header *header = server->cache.header;
-    const mpiox_file_record *record = &header->files[slot->file];
-    const int64_t dirty = slot->question.migrate.dirty_pages, more = dirty - atomic_load(&header->dirty_frames);
-    if (more * AHEAD > mpiox_server_unwritten_room(server) - dirty)
-        return false;
-    for (uint32_t frame = server->files[slot->file].frames.first; frame != MPIOX_CACHE_NO_FRAME;
-         frame = server->info[frame].links[MPIOX_LINK_FILE].next) {
-        if (mpiox_server_page_of(server, frame) / record->unit_pages % record->ranges == slot->question.range)
-            return false;
-    }
-    return true;
-}
-
 static int judge_migration(mpiox_server *server, mpiox_slot *slot)
 {
     const int64_t to = slot->question.migrate.to, step = slot->question.migrate.step;
     const int64_t least = slot->question.migrate.least_version;
     const int owner = atomic_load(owner_of(server, slot));
-    const bool claims = step == MPIOX_MIGRATE_CLAIM;
     if (to < 0 || to >= server->options.delegates)
         return MPIOX_E_ARG;
     if (step == MPIOX_MIGRATE_END)
         return end_migration(server, slot);
     if (step == MPIOX_MIGRATE_TAKE_OVER)
         return take_over(server, slot);
-    const bool begins = claims || step == MPIOX_MIGRATE_BEGIN || step == MPIOX_MIGRATE_REPAIR;
+    const bool begins = step == MPIOX_MIGRATE_BEGIN || step == MPIOX_MIGRATE_REPAIR;
     const bool fine = begins && to != server->options.delegate && least >= 0 && least < MPIOX_VERSION_NEVER &&
-                      move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER && owner == server->options.delegate &&
-                      (!claims || is_claimable(server, slot));
-    if (claims && !fine)
-        slot->answer.range.owner = owner;
+                      move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER && owner == server->options.delegate;
     return fine ? MPIOX_MIGRATE_BARRIER : MPIOX_E_ARG;
 }
 

@@ -58,17 +58,16 @@ static int ask(const pair *p, const client *who, int at, int op, mpiox_op_questi
 }
 
 /* One step of a move to delegate `to`. */
-static int step_to(const pair *p, const client *who, int from, int to, int64_t step, int64_t least, int64_t dirty,
+static int step_to(const pair *p, const client *who, int from, int to, int64_t step, int64_t least,
                    mpiox_op_answer *back)
 {
-    const mpiox_op_question question = {
-        .migrate = {.to = to, .step = step, .least_version = least, .dirty_pages = dirty}};
+    const mpiox_op_question question = {.migrate = {.to = to, .step = step, .least_version = least}};
     return ask(p, who, from, MPIOX_OP_MIGRATE, question, back);
 }
 
 static int take_over(const pair *p, const client *who, int from, mpiox_op_answer *back)
 {
-    return step_to(p, who, from, 0, MPIOX_MIGRATE_TAKE_OVER, 0, 0, back);
+    return step_to(p, who, from, 0, MPIOX_MIGRATE_TAKE_OVER, 0, back);
 }
 
 static int ask_owner(const pair *p, const client *who, int at, bool never, int64_t *version)
@@ -82,7 +81,7 @@ static int ask_owner(const pair *p, const client *who, int at, bool never, int64
 static int begin(const pair *p, const client *who, int from, int64_t least, int64_t *version)
 {
     mpiox_op_answer answer;
-    const int code = step_to(p, who, from, 1 - from, MPIOX_MIGRATE_BEGIN, least, 0, &answer);
+    const int code = step_to(p, who, from, 1 - from, MPIOX_MIGRATE_BEGIN, least, &answer);
     if (version != NULL)
         *version = answer.range.version;
     return code;
@@ -95,7 +94,7 @@ static int commit(const pair *p, const client *who, int at, int64_t version)
 
 static int end(const pair *p, const client *who, int from, int owner)
 {
-    return step_to(p, who, from, owner, MPIOX_MIGRATE_END, 0, 0, NULL);
+    return step_to(p, who, from, owner, MPIOX_MIGRATE_END, 0, NULL);
 }
 
 static int owner_at(const pair *p, int at)
@@ -232,7 +231,7 @@ static void never(void)
 static int move(const pair *p, const client *who, int from, int64_t step, int64_t least)
 {
     mpiox_op_answer begun;
-    CHECK_EQUAL(step_to(p, who, from, 1 - from, step, least, 0, &begun), MPIOX_OK);
+    CHECK_EQUAL(step_to(p, who, from, 1 - from, step, least, &begun), MPIOX_OK);
     const mpiox_op_question commits = {.commit = {.version = begun.range.version, .stamp = begun.range.stamp}};
     const int code = ask(p, who, 1 - from, MPIOX_OP_COMMIT, commits, NULL);
     CHECK_EQUAL(end(p, who, from, code == MPIOX_OK ? 1 - from : from), MPIOX_OK);
@@ -289,44 +288,6 @@ static void repair(void)
     finish(&p, &one);
 }
 
-static int claim(const pair *p, const client *who, int from, int64_t dirty, int64_t *owner)
-{
-    mpiox_op_answer answer;
-    const int code = step_to(p, who, from, 1 - from, MPIOX_MIGRATE_CLAIM, 0, dirty, &answer);
-    *owner = answer.range.owner;
-    return code;
-}
-
-/* A range goes to who asks for it where nobody has written to it, unless the cache of that one is fuller. */
-static void claims(void)
-{
-    pair p;
-    char byte = 'x';
-    int64_t owner = 0;
-    start(&p, "claims.dat");
-    const client one = join(&p);
-    open_both(&p, "claims.dat");
-    const int ranges = p.cache[0]->header->files[p.file[0]].ranges, frames = p.cache[0]->frame_count;
-    const int most = (frames - frames / 8 + 4) / 5; /* dirty pages there, with one here, by a quarter of the room */
-    CHECK_EQUAL(access_bytes(p.cache[0], p.file[0], true, &byte, 2 * PAGE, 1, NULL), MPIOX_OK); /* of another range */
-    CHECK_EQUAL(claim(&p, &one, 0, most + 1, &owner), MPIOX_E_ARG);
-    CHECK_EQUAL(owner, 0);
-    CHECK_EQUAL(claim(&p, &one, 0, most, &owner), MPIOX_OK);
-    CHECK_EQUAL(claim(&p, &one, 0, 0, &owner), MPIOX_E_ARG);
-    CHECK_EQUAL(owner, MPIOX_RANGE_MOVING);
-    CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_OK); /* given up */
-    CHECK_EQUAL(access_bytes(p.cache[0], p.file[0], true, &byte, (int64_t)ranges * PAGE, 1, NULL), MPIOX_OK);
-    CHECK_EQUAL(claim(&p, &one, 0, 0, &owner), MPIOX_E_ARG); /* that was the range's second page */
-    CHECK_EQUAL(owner, 0);
-    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
-    CHECK_EQUAL(claim(&p, &one, 0, 0, &owner), MPIOX_E_ARG);
-    CHECK_EQUAL(owner, 1);                                /* that one is to be asked */
-    CHECK_EQUAL(claim(&p, &one, 1, 0, &owner), MPIOX_OK); /* its pages have gone to the file */
-    CHECK_EQUAL(end(&p, &one, 1, 1), MPIOX_OK);
-    CHECK_EQUAL(moved_in(&p, 1), 1);
-    finish(&p, &one);
-}
-
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -338,6 +299,5 @@ int main(int argc, char **argv)
     never();
     new_record();
     repair();
-    claims();
     return check_exit();
 }
