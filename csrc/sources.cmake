@@ -266,7 +266,6 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
     csrc/iod/server/mpiox_server_run.c
-    csrc/iod/server/mpiox_server_unwritten.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c
     csrc/iod/server/mpiox_server_target.c

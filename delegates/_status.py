@@ -54,7 +54,6 @@ class DelegateFile:
     readable, writable : how it was opened.
     replica : the delegate holds copies of another delegate's pages of it.
     hidden : its path is the name that it has until all of it is written.
-    scratch : it is never written, and goes with the job.
     draining : it has been closed, and is still being written.
     drain_errno : why that does not go on; 0: it does.
     end_bytes : one past the last byte that was deposited; 0: none.
@@ -69,7 +68,6 @@ class DelegateFile:
     writable: bool
     replica: bool
     hidden: bool
-    scratch: bool
     draining: bool
     drain_errno: int
     end_bytes: int

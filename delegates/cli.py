@@ -168,8 +168,6 @@ def _group_table(rows: Sequence[Observation], width: int) -> RenderableType:
 
 def _after_close(parts: Sequence[DelegateFile]) -> str:
     """Return the state of a file that is closed."""
-    if any(part.scratch for part in parts):
-        return "never written"
     return "being written" if any(part.draining for part in parts) else ""
 
 

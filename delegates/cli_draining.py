@@ -72,14 +72,12 @@ class Left:
     ----------
     path : its final name.
     dirty_bytes : bytes that are not in the file yet.
-    scratch : it is never written.
     code : why they cannot be written, an errno; 0: nothing is wrong.
     where : who has them.
     """
 
     path: Path
     dirty_bytes: int
-    scratch: bool
     code: int
     where: str
 
@@ -96,9 +94,7 @@ def left_by(rows: Iterable[Observation], wanted: set[Path]) -> Iterator[Left]:
         for file in item.files:
             path = final_name(Path(file.path))
             if (path in wanted or not wanted) and (file.draining or bool(wanted and not file.replica)):
-                yield Left(
-                    path=path, dirty_bytes=file.dirty_bytes, scratch=file.scratch, code=file.drain_errno, where=where
-                )
+                yield Left(path=path, dirty_bytes=file.dirty_bytes, code=file.drain_errno, where=where)
 
 
 def _clash(staging: Path) -> str:
@@ -213,10 +209,7 @@ class _Waiting:
         stuck = {path: _why(items) for path, items in _by_file(wrong).items()}
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
-        failed = {
-            item.path: "is a scratch file: it goes with its job, and is never written" for item in left if item.scratch
-        }
-        failed |= {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
+        failed = {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
         failed |= {
             path: text
             for path, text in stuck.items()

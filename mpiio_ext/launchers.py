@@ -70,7 +70,7 @@ FORWARDED = ("MPICH_MPIIO_HINTS", "MPICH_MPIIO_HINTS_DISPLAY", "PNETCDF_HINTS", 
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
 #: Hints for which calls past MPI have to wait for a file, or to look into it.
-_PAST_MPI = re.compile(r'mpiox_close[\s="#]+(staged|never)|mpiox_subfiles[\s="#]', re.IGNORECASE)
+_PAST_MPI = re.compile(r'mpiox_close[\s="#]+staged|mpiox_subfiles[\s="#]', re.IGNORECASE)
 #: In which launchers pass a process its rank.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 

@@ -385,31 +385,3 @@ def test_full_disk(small_disk: pathlib.Path, mode: str) -> None:
     """A real one."""
     seen, launch = run("failing", small_disk / "file", 3, f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}")
     check_refused(seen, launch, ("MPI_ERR_NO_SPACE",))
-
-
-# ---- scratch files ---------------------------------------------------------------------------------------------------
-
-PAST_DELEGATES = """
-import sys
-from mpi4py import MPI
-
-comm = MPI.COMM_WORLD
-info = MPI.Info.Create(dict(hint.split("=") for hint in sys.argv[2].split(":")))
-through = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR, info)
-through.Write_at_all(comm.rank * 1000, bytes([65 + comm.rank]) * 1000)
-past = MPI.File.Open(comm, sys.argv[1], MPI.MODE_RDWR, MPI.Info.Create({"mpiox_close": "never"}))
-past.Preallocate(20000)
-assert past.Get_size() == 20000, past.Get_size()
-found = bytearray(1000)
-through.Read_at_all((comm.rank + 1) % comm.size * 1000, found)
-assert found == bytes([65 + (comm.rank + 1) % comm.size]) * 1000
-past.Close()
-through.Close()
-"""
-
-
-def test_preallocation_past_the_delegates_of_a_scratch_file(tmp_path: pathlib.Path) -> None:
-    """An opening without delegates lengthens the file itself, which delegates serve for another one."""
-    hints = f"mpiox_delegates=2:mpiox_close=never:{SMALL}"
-    launch = python_run(["-c", PAST_DELEGATES, tmp_path / "file", hints], 2, preload=True, timeout_s=120)
-    assert "mpiox_close=never needs I/O delegates (no hint requests them)" in launch.stderr, launch.describe()

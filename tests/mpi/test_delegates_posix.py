@@ -359,16 +359,3 @@ def test_serial_libraries_find_what_is_closed(tmp_path: pathlib.Path, name: str)
         launch = python_run(["-c", code, tmp_path / close], 2, env=hints(close), preload=True, timeout_s=120)
         assert launch.stdout.split() == [str(2.0 * sum(range(10000)))], launch.describe()
     assert (tmp_path / "staged").read_bytes() == (tmp_path / "written").read_bytes() or name == "h5py"
-
-
-@pytest.mark.slow_except("h5py")
-@pytest.mark.parametrize("name", SERIAL)
-def test_scratch_files_that_are_looked_for(tmp_path: pathlib.Path, name: str) -> None:
-    """A library that looks past MPI finds a scratch file written, once all have closed it, and a line says so."""
-    if python_alone(PROBES[name.split()[0]]).returncode:
-        pytest.skip(f"no parallel {name} here")
-    code = FRAME.format(textwrap.dedent(SERIAL[name]))
-    launch = python_run(["-c", code, tmp_path / "file"], 2, env=hints("never"), preload=True, timeout_s=120)
-    assert launch.stdout.split() == [str(2.0 * sum(range(10000)))], launch.describe()
-    assert f"{tmp_path}/file: a scratch file (mpiox_close=never) is needed past MPI" in launch.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"file"}

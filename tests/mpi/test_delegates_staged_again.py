@@ -115,33 +115,9 @@ def test_each_rank_makes_the_same_file(tmp_path: pathlib.Path) -> None:
     assert names(files) == {"file"} and whole(files / "file") == CONTENT
 
 
-@pytest.mark.parametrize(("delegates", "per_node"), [*slow((1, 0)), (1, 1), *slow((2, 1))])
-def test_scratch_files_are_found_when_all_delegates_have_died(
-    tmp_path: pathlib.Path, delegates: int, per_node: int
-) -> None:
-    """Their bytes are in the file system, by their own names, also for ranks of other nodes."""
-    files = tmp_path / "files"
-    code = """
-        make().Close()
-        say("closed")
-        await_("go")
-        opened(MPI.MODE_RDWR, MPI.COMM_SELF).Close()
-        opened().Close()
-    """
-    env = hints(mpiox_close="never", mpiox_delegates=delegates) | {"MPIOX_RANKS_PER_NODE": str(per_node)}
-    with job(program(code, files), tmp_path / "log", env) as running:
-        running.wait_for("closed", LIMIT_S)
-        for pid in running.delegates():
-            os.kill(pid, signal.SIGKILL)
-        (tmp_path / "go").touch()
-        assert running.status(LIMIT_S) == 0 and not running.left(GRACE_S), running.text()
-    assert names(files) == {"file"} and whole(files / "file") == CONTENT
-
-
 @pytest.mark.both
-@pytest.mark.parametrize("close", ["staged", *slow("never")])
-def test_a_file_is_opened_twice_and_the_only_delegate_dies_between(tmp_path: pathlib.Path, close: str) -> None:
-    """It has no name yet, where it is staged, and is found."""
+def test_a_file_is_opened_twice_and_the_only_delegate_dies_between(tmp_path: pathlib.Path) -> None:
+    """It has no name yet, and is found."""
     files = tmp_path / "files"
     code = """
         first = make()
@@ -154,7 +130,7 @@ def test_a_file_is_opened_twice_and_the_only_delegate_dies_between(tmp_path: pat
         second.Close()
         opened().Close()
     """
-    with job(program(code, files), tmp_path / "log", hints(mpiox_close=close, mpiox_delegates=1)) as running:
+    with job(program(code, files), tmp_path / "log", hints(mpiox_delegates=1)) as running:
         running.wait_for("open", LIMIT_S)
         os.kill(running.delegates()[0], signal.SIGKILL)
         (tmp_path / "go").touch()

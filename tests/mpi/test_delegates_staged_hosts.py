@@ -36,7 +36,7 @@ def cluster() -> Iterator[hosts.Cluster]:
     ("level", "parts"), [*slow(("memory", 0)), ("memory", 3), *slow(("replica", 0), ("replica", 3))]
 )
 def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str, parts: int) -> None:
-    """Also scratch files, in the caches of two hosts, and what does not fit into them; and files of subfiles."""
+    """Also files of subfiles."""
     folder = cluster.folder / f"files-{level}-{parts}"
     folder.mkdir()
     launch = cluster.run(

@@ -352,7 +352,6 @@ def test_a_page_has_the_bytes(tmp_path: pathlib.Path) -> None:
         (),
         ("mpiox_subfiles=2",),
         ("mpiox_delegates=1", "mpiox_close=staged"),
-        pytest.param(("mpiox_delegates=1", "mpiox_close=never"), marks=pytest.mark.slow),
         pytest.param(
             ("mpiox_delegates=2", "mpiox_delegate_mode=thread", "mpiox_delegate_ack=replica"), marks=pytest.mark.slow
         ),

@@ -89,8 +89,8 @@ CASES = {
     for what in WHATS
     for ranks in RANKS
 }
-SCRATCH = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_close=never"}
-CASES["late"] = Case(text=PROGRAM, ranks=4, arguments=("{folder}/data", "late"), environment=SCRATCH)
+STAGED = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_close=staged"}
+CASES["late"] = Case(text=PROGRAM, ranks=4, arguments=("{folder}/data", "late"), environment=STAGED)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
@@ -100,7 +100,7 @@ def test_preallocate(cases: Cases, what: str, ranks: int) -> None:
     cases.result(f"{what} {ranks}")
 
 
-def test_preallocate_of_a_scratch_file(cases: Cases) -> None:
+def test_preallocate_of_a_staged_file(cases: Cases) -> None:
     """What a rank has written, which comes late to the call, counts: nothing beyond the size is cut off."""
     cases.result("late")
 

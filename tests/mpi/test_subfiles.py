@@ -363,14 +363,6 @@ STAGED = {
         fh.Write_at(5000 * comm.rank, mine(5000))
         fh.Close()
         """,
-    "scratch": """
-        fh = MPI.File.Open(comm, name, RDWR | CREATE)
-        fh.Write_at_all(5000 * comm.rank, mine(5000))
-        fh.Close()
-        assert sorted(os.listdir(folder)) == [".file.staging", ".file.staging.parts"]
-        comm.Barrier()
-        read_again(comm, everybody(5000))
-        """,
     "whole": """
         hints = {"mpiox_subfiles": "4", "mpiox_subfile_unit": "1000"}
         for close in ("written", "staged"):  # there already
@@ -387,11 +379,7 @@ STAGED = {
 #: What a deleted file has left in the queue of a delegate is refused, and tried again, at the end of the launch.
 SLOWLY = ENVIRONMENTS["staged"]["MPIOX_HINTS"] + ":mpiox_drain_rate=1:mpiox_drain_patience=1"
 CASES |= {
-    f"{what} {ranks}": case(
-        text,
-        ranks,
-        {"MPIOX_HINTS": {"scratch": SLOWLY.replace("staged", "never"), "whole": "*" + DELEGATES}.get(what, SLOWLY)},
-    )
+    f"{what} {ranks}": case(text, ranks, {"MPIOX_HINTS": "*" + DELEGATES if what == "whole" else SLOWLY})
     for what, text in STAGED.items()
     for ranks in FEWER
 }
@@ -475,10 +463,10 @@ def test_everything_of_mpi_io(cases: Cases, what: str, where: str, ranks: int) -
 @pytest.mark.parametrize("ranks", FEWER)
 @pytest.mark.parametrize("what", STAGED)
 def test_files_that_are_closed_before_they_are_written(cases: Cases, what: str, ranks: int) -> None:
-    """What the job reads behind a close is what it wrote. When it has ended, the files are whole; scratch is gone."""
+    """What the job reads behind a close is what it wrote. When it has ended, the files are whole."""
     folder = cases.result(f"{what} {ranks}").folder
     left = {path.name for path in folder.iterdir()}
-    if what == "scratch" or what.startswith("deleted"):
+    if what.startswith("deleted"):
         assert not left
         return
     assert left == {"file", "file.subfiles"}

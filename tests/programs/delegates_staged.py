@@ -33,7 +33,6 @@ SERVICE = {
     "mpiox_subfile_unit": "10000",
 }
 SLOWLY = {**SERVICE, "mpiox_close": "staged", "mpiox_drain_rate": "40000"}
-NEVER = {**SERVICE, "mpiox_close": "never"}
 wrong: list[str] = []
 
 
@@ -271,104 +270,6 @@ def synchronised() -> None:
     file.Close()
 
 
-def scratch() -> None:
-    """What is never written is read and changed by whoever opens it again, and takes no room in the file system."""
-    file = opened("scratch", MADE, NEVER)
-    write(file, 15)
-    file.Sync()
-    file.Close()
-    check("scratch: hidden", fine=is_hidden("scratch"))
-    file = opened("scratch", MPI.MODE_RDWR, SERVICE)
-    check("scratch: read", fine=file.Get_size() == BYTES and holds(file, 15))
-    check("scratch: in force", fine=file.Get_info().Get("mpiox_close") == "never")
-    write(file, 16, collective=True)
-    file.Sync()
-    COMM.Barrier()
-    check("scratch: written again", fine=holds(file, 16))
-    file.Set_size(BYTES // 2)
-    check("scratch: cut", fine=file.Get_size() == BYTES // 2 and holds(file, 16, BYTES // 2))
-    file.Preallocate(BYTES // 4)
-    check("scratch: as long", fine=file.Get_size() == BYTES // 2)
-    file.Preallocate(BYTES)
-    check("scratch: longer", fine=file.Get_size() == BYTES)
-    write(file, 17)
-    file.Close()
-    check("scratch: nothing in the file system", fine=(FOLDER / ".scratch.staging").stat().st_blocks == 0)
-    if RANK == RANKS - 1:
-        file = opened("scratch", MPI.MODE_RDONLY, comm=MPI.COMM_SELF)
-        if not holds(file, 17):
-            print("scratch: not as written", flush=True)
-            COMM.Abort(1)
-        file.Close()
-    COMM.Barrier()
-
-
-def scratch_elsewhere() -> None:
-    """Atomic mode, and who does not go through the delegates, find it too; one that is deleted is gone."""
-    make_scratch("elsewhere", 18)
-    file = opened("elsewhere", MPI.MODE_RDWR)
-    file.Set_atomicity(True)
-    check("elsewhere: atomic", fine=holds(file, 18))
-    COMM.Barrier()
-    write(file, 19)
-    file.Close()
-    file = opened("elsewhere", MPI.MODE_RDWR, {**SERVICE, "mpiox_delegates": "0"})
-    check("elsewhere: read without delegates", fine=holds(file, 19))
-    COMM.Barrier()
-    write(file, 20)
-    file.Close()
-    file = opened("elsewhere", MPI.MODE_RDONLY)
-    check("elsewhere: read", fine=holds(file, 20))
-    file.Close()
-    check("elsewhere: hidden", fine=is_hidden("elsewhere"))
-    if RANK == 0:
-        MPI.File.Delete(str(FOLDER / "elsewhere"))
-    COMM.Barrier()
-    check("elsewhere: deleted", fine=not any(FOLDER.glob("*elsewhere*")))
-    make_scratch("elsewhere", 21)
-    file = opened("elsewhere", MPI.MODE_RDONLY)
-    check("elsewhere: made anew", fine=holds(file, 21))
-    file.Close()
-    opened("elsewhere", MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE).Close()
-    check("elsewhere: deleted on close", fine=not (FOLDER / ".elsewhere.staging").exists())
-
-
-def make_scratch(name: str, seed: int) -> None:
-    """Make one and close it."""
-    file = opened(name, MADE, NEVER)
-    write(file, seed)
-    file.Close()
-
-
-def full() -> None:
-    """A scratch file that does not fit into the caches is refused, and keeps what it has; others are not disturbed."""
-    file = opened("full", MADE, NEVER)
-    piece, fitted, refused = content(22, 1 << 20), 0, MPI.SUCCESS
-    for number in range(48 if RANK == 0 else 0):
-        try:
-            file.Write_at(number << 20, piece)
-            fitted += 1
-        except MPI.Exception as error:
-            refused = error.Get_error_class()
-            break
-    check("full: class", fine=RANK > 0 or refused == MPI.ERR_NO_SPACE)
-    check("full: fitted", fine=RANK > 0 or fitted > 20)
-    found = np.zeros(1 << 20, np.uint8)
-    for number in range(fitted):
-        file.Read_at(number << 20, found)
-        if not (found == piece).all():
-            wrong.append(f"full: MiB {number}")
-    file.Close()
-    make("beside", 23)
-    file = opened("beside", MPI.MODE_RDWR)
-    check("beside: read", fine=holds(file, 23))
-    file.Sync()
-    file.Close()
-    if RANK == 0:
-        MPI.File.Delete(str(FOLDER / "full"))
-    COMM.Barrier()
-
-
 for case in (
     reopened,
     twice,
@@ -380,9 +281,6 @@ for case in (
     deleted,
     exclusive,
     synchronised,
-    scratch,
-    scratch_elsewhere,
-    full,
 ):
     case()
 make("last", 14)

@@ -13,7 +13,7 @@ import pytest
 #: {option of CMake: (a hint that asks for the part, words of the names and sources of tests that do)}
 PARTS = {
     "MPIOX_SUBFILES": ("mpiox_subfiles=2", ("subfile", "stored_as_several")),
-    "MPIOX_STAGED": ("mpiox_close=staged", ("staged", "mpiox_close", "scratch", "looked_for")),
+    "MPIOX_STAGED": ("mpiox_close=staged", ("staged", "mpiox_close", "looked_for")),
 }
 #: Of the build whose library the tests use, where it was built here.
 CACHE = pathlib.Path(sys.prefix).parent / "cmake" / "CMakeCache.txt"

@@ -166,7 +166,6 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
         "there": _content(10),
         "there still": _content(10),
         "sync": _content(13),
-        "beside": _content(23),
         "last": _content(14),
     }
     assert names(folder) == set(expected)

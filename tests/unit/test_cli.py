@@ -162,7 +162,7 @@ def test_launches(name: str, expected: Expected) -> None:
 #: Hints in a variable, or in the file that one names; whether calls past MPI have to wait, or to look into a file.
 LOOKS_PAST = [
     ("MPIOX_HINTS", "*.h5:cb_nodes=1:mpiox_close=staged", True),
-    ("MPIOX_HINTS", "*.tmp:MPIOX_CLOSE=Never,*:mpiox_close=written", True),
+    ("MPIOX_HINTS", "*.tmp:MPIOX_CLOSE=Staged,*:mpiox_close=written", True),
     ("MPIOX_HINTS", '*:mpiox_close="staged"', True),
     ("MPIOX_HINTS", "*:mpiox_subfiles=0", True),
     ("MPIOX_HINTS", "*:mpiox_close=written:mpiox_subfile_unit=1m", False),
@@ -171,7 +171,7 @@ LOOKS_PAST = [
     ("PNETCDF_HINTS", "nc_header_align_size=1;mpiox_subfiles=2", True),
     ("MPIOX_HINTS_FILE", "[*.h5]\nmpiox_close = staged\n", True),
     ("MPIOX_HINTS_FILE", "[*.h5]\nmpiox_close = written\n", False),
-    ("MPIOX_SITE_FILE", "[*]\nmpiox_close = never\n", True),
+    ("MPIOX_SITE_FILE", "[*]\nmpiox_close = staged\n", True),
     ("ROMIO_HINTS", "mpiox_close staged\n", True),
 ]
 

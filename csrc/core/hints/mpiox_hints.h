@@ -91,7 +91,7 @@ typedef enum mpiox_stats_level { /* true: full, or json where there is a file fo
 
 typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_REPLICA, MPIOX_ACK_DISK } mpiox_delegate_level;
 
-typedef enum mpiox_close_when { MPIOX_CLOSE_WRITTEN = 0, MPIOX_CLOSE_BEHIND, MPIOX_CLOSE_NEVER } mpiox_close_when;
+typedef enum mpiox_close_when { MPIOX_CLOSE_WRITTEN = 0, MPIOX_CLOSE_BEHIND } mpiox_close_when;
 
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {

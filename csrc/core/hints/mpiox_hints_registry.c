@@ -63,8 +63,7 @@ static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo"
                                      {"aioli", MPIOX_ORDER_AIOLI},       {"mlf", MPIOX_ORDER_MLF},
                                      {"hbrr", MPIOX_ORDER_HBRR},         {"twins", MPIOX_ORDER_TWINS},
                                      {"wfq", MPIOX_ORDER_WFQ},           {NULL, 0}};
-static const choice close_words[] = {
-    {"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_BEHIND}, {"never", MPIOX_CLOSE_NEVER}, {NULL, 0}};
+static const choice close_words[] = {{"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_BEHIND}, {NULL, 0}};
 static const choice pace_words[] = {{"full", 0}, {"even", 1}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
 static const choice boolean_words[] = {MPIOX_SWITCH_WORDS(ROW, 1, 0), {NULL, 0}};
@@ -259,9 +258,9 @@ static const mpiox_hint_spec specs[] = {
             "milliseconds after which a request is overdue: of 8 batches one is the oldest such request's; 0: never"),
     INTEGER("mpiox_delegate_weight", delegate_weight, 1, 1000, "1",
             "share of this file's requests, for each rank (wfq)"),
-    CHOICE("mpiox_close", close, close_words, "written | staged | never", "written",
+    CHOICE("mpiox_close", close, close_words, "written | staged", "written",
            "written: MPI_File_close returns when all bytes are in the file system; staged: delegates write them after "
-           "the close; never: a scratch file of the job (the last two need delegates)"),
+           "the close (needs delegates)"),
     SIZE("mpiox_drain_rate", drain_rate, 0, "", 1, t, "0",
          "bytes a second that a delegate writes behind a staged close; 0: no limit"),
     CHOICE("mpiox_drain_pace", drain_even, pace_words, "full | even", "full",
@@ -281,7 +280,7 @@ static const mpiox_hint_spec specs[] = {
     TEXT("mpiox_arbiter_name", arbiter_name, "text", "letters, digits and ._+-", is_arbiter_name, "",
          "what the arbiter's curves and weights call the program; empty: its executable, or in Python its script"),
     TEXT("mpiox_subfiles", subfiles, "text", "n | per_node=n | per_server; n up to 4096", is_subfiles, "0",
-         "number of subfiles of a file that is created; 0, or mpiox_close=never: it is one file"),
+         "number of subfiles of a file that is created; 0: it is one file"),
     SIZE("mpiox_subfile_unit", subfile_unit, 0, "", 1, t, "0",
          "bytes that lie together in a subfile; 0: striping_unit, or the stripe size of the file system, or 1 MiB"),
 };

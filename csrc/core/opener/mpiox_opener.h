@@ -27,7 +27,6 @@ enum { MPIOX_OPENERS = 4 };
 /* The openers of rank 0 fill the decision in, and rank 0 broadcasts it. Plain data. */
 typedef struct mpiox_decision {
     bool hidden;       /* the file is opened under a hidden name, which it has until all of it is written */
-    bool unwritten;    /* the file is never written, and never gets its own name */
     bool held;         /* delegates have bytes of the file, and keep them until all ranks have opened the file */
     bool made;         /* rank 0 created the file for this opening: MPI_MODE_EXCL is done, and would refuse the file */
     bool striped;      /* rank 0 created the file with the hints' striping */
@@ -105,9 +104,9 @@ typedef struct mpiox_opener {
     /* The file with that hidden name was deleted; NULL: the file had its own name, or was not deleted. */
     void (*discarded)(const char *name, void *held);
 
-    /* For calls past MPI: wait until the file has its own name and contains all bytes that were closed. A scratch file
-     * is written now, and the library prints a line about it. If other processes of the job have the file open, the
-     * wait is limited. False: delegates still have bytes of the file. Local, blocking. */
+    /* For calls past MPI: wait until the file has its own name and contains all bytes that were closed. If other
+     * processes of the job have the file open, the wait is limited. False: delegates still have bytes of the file.
+     * Local, blocking. */
     bool (*await)(const char *path);
 
     /* detach() and release() serve files whose accesses go through delegates; an opener without delegates has NULL. */

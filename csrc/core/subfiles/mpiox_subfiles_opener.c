@@ -61,11 +61,10 @@ static const char
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
-/* Is a file that is made to be stored as several? What is never written is stored nowhere. */
+/* Is a file that is made to be stored as several? */
 static bool stores(const mpiox_hints *hints)
 {
-    return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0 &&
-           hints->close != MPIOX_CLOSE_NEVER;
+    return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0;
 }
 
 static bool is_per_node(const mpiox_hints *hints)

@@ -223,9 +223,8 @@ static void put_files(mpiox_text *out, const mpiox_cache_header *header, const f
                        (flags & MPIOX_FILE_READABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_WRITABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_REPLICA) != 0 ? "true" : "false");
-        mpiox_text_put(out, ", \"hidden\": %s, \"scratch\": %s, \"draining\": %s, \"drain_errno\": %" PRId32,
+        mpiox_text_put(out, ", \"hidden\": %s, \"draining\": %s, \"drain_errno\": %" PRId32,
                        (flags & MPIOX_FILE_HIDDEN) != 0 ? "true" : "false",
-                       (flags & MPIOX_FILE_UNWRITTEN) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_DRAINING) != 0 ? "true" : "false",
                        (int32_t)atomic_load_explicit(&record->drain_errno, memory_order_relaxed));
         mpiox_text_put(out, ", \"end_bytes\": %" PRId64 ", \"dirty_bytes\": %" PRId64 ", \"errors\": %" PRId32,

@@ -64,8 +64,7 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     mpiox_nonblocking_drain(handle);
     if (refused(handle, size, "set_size", &wrong))
         return wrong;
-    /* The pages of a scratch file stay, except those beyond. */
-    if (handle->forwarded != NULL && !mpiox_forwarded_is_unwritten(handle->forwarded))
+    if (handle->forwarded != NULL)
         mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     if (mpiox_file_set_size(handle->file, size, &own) != MPIOX_OK) {
         if (error.code != MPIOX_OK) /* the call reports another one */
@@ -81,23 +80,6 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     return MPI_SUCCESS;
 }
 
-/* A scratch file needs no space in the file system. Its bytes beyond a new size are discarded: no rank queries the size
- * before all have arrived, and bytes that a rank finds beyond it stay. */
-static int lengthen(MPI_File fh, const mpiox_handle *handle, MPI_Offset size)
-{
-    mpiox_topology *topology = handle->file->topology;
-    mpiox_error error;
-    int64_t bytes = 0;
-    int shorter;
-
-    mpiox_topology_all(topology, true);
-    mpiox_forwarded_size(handle->forwarded, &bytes, &error);
-    shorter = bytes < size;
-    if (mpiox_topology_agree(topology, &error, 1, &shorter) != MPIOX_OK)
-        return mpiox_mpi_raise(handle, &error);
-    return shorter ? mpiox_mpi_set_size(fh, size) : MPI_SUCCESS;
-}
-
 /* By the file system where it can, and done on return: Open MPI 4.1 has rank 0 read and write the whole file again
  * while the other ranks go on, so that they still find the old size. */
 int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
@@ -111,8 +93,6 @@ int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
     mpiox_nonblocking_drain(handle);
     if (refused(handle, size, "preallocate", &wrong))
         return wrong;
-    if (mpiox_forwarded_is_unwritten(handle->forwarded))
-        return lengthen(fh, handle, size);
     /* Where the file system cannot reserve space, a byte of every block is read and written back. */
     if (handle->forwarded != NULL && mpiox_forwarded_flush_barrier(handle->forwarded, false, false, &error) != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);

@@ -153,7 +153,6 @@ enum {
     /* Closed; the delegate, which counts as an opener, writes its remaining bytes. A REPLICA: the delegate keeps the
      * copies, and writes them if the originals are lost. */
     MPIOX_FILE_DRAINING = 128,
-    MPIOX_FILE_UNWRITTEN = 256,  /* its pages are not written at all, and go with the job; HIDDEN, too */
     MPIOX_FILE_COPIED = 512,     /* other delegates keep copies beyond its close; HIDDEN, too */
     MPIOX_FILE_CONTAINER = 1024, /* its path is an index (mpiox_storage_container.h), its inode the first part's */
     MPIOX_FILE_PAST = 2048       /* ranks may have written it past the delegates */

@@ -71,7 +71,7 @@ void mpiox_cache_end_hidden(const mpiox_cache *cache)
         const int32_t flags = atomic_load(&record->flags);
         mpiox_error error;
         bool renamed;
-        const bool is_open = !(flags & (MPIOX_FILE_DRAINING | MPIOX_FILE_UNWRITTEN));
+        const bool is_open = !(flags & MPIOX_FILE_DRAINING);
         if (!(flags & MPIOX_FILE_HIDDEN) || flags & MPIOX_FILE_REPLICA || atomic_load(&record->openers) < 1 ||
             mpiox_cache_error_count(cache, i) > 0 || mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
             continue;

@@ -4,9 +4,8 @@
  * Problem.   A delegate dies with files that were closed and have no name of their own yet, or with copies of another
  *            delegate's pages of such files (mpiox_storage_staging.h).
  * Algorithm. A survivor that has written the dirty bytes ends the delegate's part of each file, as the delegate would
- *            have done. The process that ends the last part gives the file its name. A file that is never written gets
- *            its name, too, since no delegate knows of another. An open file gets its name from its ranks, when they
- *            close it (mpiox_forwarded_flush_barrier.c).
+ *            have done. The process that ends the last part gives the file its name. An open file gets its name from
+ *            its ranks, when they close it (mpiox_forwarded_flush_barrier.c).
  * Guarantee. A file that has lost bytes does not get its name. No other file of that name is replaced.
  */
 #ifndef MPIOX_CACHE_HIDDEN_H

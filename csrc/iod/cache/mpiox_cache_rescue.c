@@ -297,21 +297,6 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     return rescue(cache, NULL, false);
 }
 
-/* Its job has ended. */
-static void forget_unwritten(const mpiox_cache *cache)
-{
-    const mpiox_file_record *files = cache->header->files;
-    for (int32_t i = 0; i < cache->frame_count; i++) {
-        const int32_t file = atomic_load(&cache->frames[i].file);
-        if (file >= 0 && file < MPIOX_CACHE_MAX_FILES && atomic_load(&files[file].flags) & MPIOX_FILE_UNWRITTEN)
-            mpiox_dirty_clear(cache, (uint32_t)i);
-    }
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].flags) & MPIOX_FILE_UNWRITTEN)
-            mpiox_cache_remove_hidden(&files[i]);
-    }
-}
-
 /* Forget errors of an earlier recovery. Bytes that the delegate itself has lost stay lost. */
 static void forget_trials(const mpiox_cache *cache, int32_t file)
 {
@@ -332,7 +317,6 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool fo
 {
     if (mpiox_cache_is_serving(cache, true))
         return -1;
-    forget_unwritten(cache);
     mpiox_cache_find_hidden(cache);
     if (all_are_gone)
         mpiox_cache_take_copies(cache);

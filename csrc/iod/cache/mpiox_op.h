@@ -26,8 +26,7 @@ enum mpiox_op {
     MPIOX_OP_CLOSE,
     /* A page that is not cached. -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED
      * (mpiox_cache_page.h), also while the page's range moves: a client that waits for that must not keep a slot, or a
-     * connection, that the mover needs. MPIOX_E_FULL: a read of a scratch file finds no room, and the page's bytes, if
-     * any, are in the file */
+     * connection, that the mover needs */
     MPIOX_OP_PAGE,
     /* Flush barrier: write pages to the file system. -> the result; deferred errors stay in the record for
      * mpiox_cache_take_errors(). Clients may write meanwhile; these bytes may be included or not */
@@ -50,8 +49,8 @@ enum mpiox_op {
     MPIOX_OP_COMMIT,
     MPIOX_OP_OWNER, /* the owner of a range that this delegate knows */
     /* Is the file of an absolute path (text) still to be written behind its close, or open under a hidden name? If it
-     * is open, or never written, the request opens it once more until MPIOX_OP_CLOSE; MPIOX_HOLD_TO_LOOK does not. A
-     * closed one is written before others; MPIOX_HOLD_TO_DELETE opens it once more, too. -> file = index */
+     * is open, the request opens it once more until MPIOX_OP_CLOSE; MPIOX_HOLD_TO_LOOK does not. A closed one is
+     * written before others; MPIOX_HOLD_TO_DELETE opens it once more, too. -> file = index */
     MPIOX_OP_HOLD,
     /* The liveness service (mpiox_process_liveness.h) of a delegate of whose files this one will keep copies; text =
      * addresses, with blanks between */
@@ -61,10 +60,8 @@ enum mpiox_op {
 
 enum {
     MPIOX_CLOSING_FLUSHES = 0,
-    MPIOX_CLOSING_BEHIND, /* answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or keeps copies until
-                         * the originals are in the file */
-    MPIOX_CLOSING_SOON    /* the same before other files and at full speed; a scratch file that no client has open is
-                         * written */
+    MPIOX_CLOSING_BEHIND /* answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or keeps copies until
+                          * the originals are in the file */
 };
 enum {
     MPIOX_FLUSH_CACHES = 0, /* the pages stay */
@@ -86,8 +83,7 @@ enum {
 };
 enum {
     MPIOX_HOLD_WRITING = 0,
-    MPIOX_HOLD_UNWRITTEN, /* it is never written */
-    MPIOX_HOLD_NAMING     /* with SOON and FAILED: all is written, and it is getting its name */
+    MPIOX_HOLD_NAMING /* with SOON and FAILED: all is written, and it is getting its name */
 };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 
@@ -132,8 +128,7 @@ typedef union mpiox_op_question {
         int64_t then;       /* MPIOX_FLUSH_* */
     } flush;
     struct {
-        int64_t byte;    /* from this one on; >= 0 */
-        int64_t deletes; /* 1: the file is to be deleted, 0: not */
+        int64_t byte; /* from this one on; >= 0 */
     } discard;
     int64_t range; /* 0 .. MPIOX_FILE_RANGES - 1: of MIGRATE, COMMIT and OWNER, whose first field it is */
     struct {
@@ -177,7 +172,7 @@ typedef union mpiox_op_answer {
     } range;
     struct {
         int64_t state; /* MPIOX_HOLD_* */
-        int64_t stage; /* MPIOX_HOLD_WRITING, _UNWRITTEN, _NAMING */
+        int64_t stage; /* MPIOX_HOLD_WRITING, _NAMING */
         int64_t error; /* errno of FAILED (EAGAIN: all is written, and a client has it open) */
         /* How long a call of the delegate on the file has lasted so far; 0: none is under way; INT64_MAX with file =
          * -1: the leftovers of an earlier job are being written */

@@ -43,8 +43,6 @@ static void attach(mpiox_opening *o)
 static void report_close(const mpiox_opening *o, const char *path)
 {
     static atomic_flag printed = ATOMIC_FLAG_INIT, printed_death = ATOMIC_FLAG_INIT;
-    static const char hint[] = "mpiox_close";
-    char value[16];
     const char *why = !mpiox_service_wanted(o->hints) ? "no hint requests them"
                       : o->why_not != NULL            ? o->why_not
                                                       : "not all ranks can open it";
@@ -52,10 +50,10 @@ static void report_close(const mpiox_opening *o, const char *path)
     if (o->hints->close == MPIOX_CLOSE_WRITTEN ||
         atomic_flag_test_and_set(o->why_not == mpiox_forwarded_death ? &printed_death : &printed))
         return;
-    mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(hint)), o->hints, value, sizeof value);
-    mpiox_print("mpiio_ext: %s: %s=%s needs I/O delegates (%s): MPI_File_close waits, and the file has its final name "
-                "while it is written\n",
-                path, hint, value, why);
+    mpiox_print(
+        "mpiio_ext: %s: mpiox_close=staged needs I/O delegates (%s): MPI_File_close waits, and the file has its "
+        "final name while it is written\n",
+        path, why);
 }
 
 static void report_cached(const mpiox_opening *o, const char *path)

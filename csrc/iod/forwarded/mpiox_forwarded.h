@@ -75,9 +75,8 @@ int mpiox_forwarded_count(const mpiox_forwarded *forwarded); /* of delegates tha
 /* The level of acknowledgement in force: disk if the hints request replica, but no replica delegate exists. Local. */
 mpiox_delegate_level mpiox_forwarded_level(const mpiox_forwarded *forwarded);
 bool mpiox_forwarded_closes_behind(const mpiox_forwarded *forwarded); /* may bytes be written after the close? local */
-/* Does it have a hidden name until then? Is it never written? NULL-safe. Local. */
+/* Does it have a hidden name until then? NULL-safe. Local. */
 bool mpiox_forwarded_is_hidden(const mpiox_forwarded *forwarded);
-bool mpiox_forwarded_is_unwritten(const mpiox_forwarded *forwarded);
 /* One line for statistics: how many, how they were started, which of them died, which hints are not in force. Local. */
 void mpiox_forwarded_describe(const mpiox_forwarded *forwarded, char *text, size_t bytes);
 /* The values in force of the delegates' hints that the job shares, and the level. Local. */
@@ -112,19 +111,16 @@ bool mpiox_forwarded_is_draining(const mpiox_service *service, uint64_t device, 
 bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *folder, int32_t *at, char path[PATH_MAX]);
 /* Find a file by its own or its hidden name at all delegates. If it was closed, wait until it has its own name, and
  * return NULL, as for a file that no delegate has bytes of. If the file system refuses the bytes for `patience`
- * seconds, *why is an errno, else 0. If it is open under a hidden name, or is never written, it keeps that name, and
- * the delegates keep its bytes, until mpiox_forwarded_hold_end(). how: MPIOX_HOLD_TO_OPEN; MPIOX_HOLD_TO_LOOK: the
- * delegates need not keep it; MPIOX_HOLD_TO_DELETE: they need not write it. Local, blocking. */
+ * seconds, *why is an errno, else 0. If it is open under a hidden name, it keeps that name, and the delegates keep its
+ * bytes, until mpiox_forwarded_hold_end(). how: MPIOX_HOLD_TO_OPEN; MPIOX_HOLD_TO_LOOK: the delegates need not keep it;
+ * MPIOX_HOLD_TO_DELETE: they need not write it. Local, blocking. */
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, int how, double patience,
                                                 int *why);
-bool mpiox_forwarded_hold_is_unwritten(const mpiox_forwarded_hold *hold); /* it is never written */
 /* Write all of its bytes to the file, and drop its pages. Local, blocking. 0, or the first failure: bytes that cannot
  * be written stay with their delegates. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* discard its cached bytes */
 /* The delegates need not keep it any more. NULL-safe. */
 void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold);
-/* The same; a scratch file that no process has open is written, and stays. */
-void mpiox_forwarded_hold_end_to_write(mpiox_forwarded_hold *hold);
 
 #endif

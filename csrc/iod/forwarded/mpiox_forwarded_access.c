@@ -170,8 +170,6 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
         mpiox_forwarded_trace_add(forwarded, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
     if (code == MPIOX_OK && access.write && mpiox_cache_error_count(&delegate->cache, access.file) > 0)
         a->refuser = owner + 1;
-    if (code == MPIOX_E_FULL && !access.write) /* of a file that is never written: nobody has written to the page */
-        return transfer(a, from, to);
     if (code != MPIOX_PAGE_GONE)
         return code;
     if (a->original)
@@ -280,29 +278,6 @@ static int send_or_collect(access_t *a, mpiox_link *link, const mpiox_link_acces
     return code;
 }
 
-static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to);
-
-/* A delegate elsewhere has no room for all of these pages of a file that is never written. Each is asked for
- * alone; that for which there is no room is in the file, as far as there is anything of it. */
-static int read_singly(access_t *a, int32_t owner, int64_t from, int64_t to)
-{
-    const mpiox_forwarded *forwarded = a->forwarded;
-    const int64_t first = offset_of(a, from) / forwarded->page_bytes;
-    int code = MPIOX_OK;
-
-    if (first == offset_of(a, to - 1) / forwarded->page_bytes)
-        return transfer(a, from, to);
-    for (int64_t at = from; code == MPIOX_OK && !a->moved && at < to && at < a->end;) {
-        const int64_t page = offset_of(a, at) / forwarded->page_bytes,
-                      next = position_at(a, (page + 1) * forwarded->page_bytes, to);
-
-        if (a->owners[mpiox_forwarded_range_of(forwarded, page * forwarded->page_bytes)] == owner)
-            code = access_remote(a, owner, at, next);
-        at = next;
-    }
-    return code;
-}
-
 /* What belongs to one delegate elsewhere. */
 static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
 {
@@ -356,7 +331,7 @@ static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to)
         if (code == MPIOX_OK && a->request->write && !a->original)
             mpiox_forwarded_trace_add(forwarded, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
         if (code != MPIOX_PAGE_SHORT)
-            return code == MPIOX_E_FULL && !a->request->write ? read_singly(a, owner, from, to) : code;
+            return code;
         if ((code = settle_size(a)) != MPIOX_OK)
             return code;
         to = to < a->end ? to : a->end;

@@ -93,7 +93,7 @@ void mpiox_forwarded_balance(mpiox_forwarded *forwarded)
     loads now;
 
     /* Copies stay where the first owners placed them, and a page moves through the file. */
-    if (forwarded->owners < 2 || forwarded->replica || forwarded->decision.unwritten)
+    if (forwarded->owners < 2 || forwarded->replica)
         return;
     for (int32_t r = 0; r < forwarded->ranges; r++)
         mine[r] = atomic_exchange_explicit(&forwarded->accesses[r], 0, memory_order_relaxed);

@@ -63,8 +63,7 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
                       (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
                       (forwarded->behind_close ? MPIOX_FILE_BEHIND : MPIOX_FILE_PAST) |
                       (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
-                      (original && forwarded->decision.hidden ? MPIOX_FILE_HIDDEN : 0) |
-                      (original && forwarded->decision.unwritten ? MPIOX_FILE_UNWRITTEN : 0);
+                      (original && forwarded->decision.hidden ? MPIOX_FILE_HIDDEN : 0);
     question->unit_pages = o->unit_pages;
     question->owners = o->owners;
     question->shift = o->shift;
@@ -190,7 +189,7 @@ static void follow(mpiox_forwarded *forwarded, const opening *o)
     forwarded->shift = o->shift;
     forwarded->unit_bytes = o->unit_pages * forwarded->page_bytes;
     forwarded->ranges = mpiox_file_ranges(o->owners);
-    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY && !forwarded->decision.unwritten &&
+    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY &&
                           forwarded->file->hints.delegate_ack == MPIOX_ACK_MEMORY &&
                           forwarded->file->hints.delegate_write_behind > 0;
     mpiox_forwarded_trace_clear(forwarded);
@@ -240,8 +239,8 @@ static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
     const mpiox_hints *hints = &forwarded->file->hints;
     const mpiox_decision *decision = &forwarded->decision;
 
-    if (decision->unwritten || hints->close != MPIOX_CLOSE_BEHIND)
-        return decision->unwritten;
+    if (hints->close != MPIOX_CLOSE_BEHIND)
+        return false;
     if (!decision->hidden &&
         (decision->container || decision->unnamed != 0)) /* no name shows that it is not complete */
         return false;
@@ -298,8 +297,6 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_d
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
-    if (decision->unwritten && file->hints.delegate_ack == MPIOX_ACK_REPLICA) /* copies would fill the caches */
-        file->hints.delegate_ack = MPIOX_ACK_MEMORY;
     choose_owners(forwarded, &o);
     forwarded->behind_close = closes_behind(forwarded, o.owners);
     if (forwarded->behind_close) {
@@ -386,17 +383,10 @@ bool mpiox_forwarded_is_hidden(const mpiox_forwarded *forwarded)
     return forwarded && forwarded->decision.hidden;
 }
 
-bool mpiox_forwarded_is_unwritten(const mpiox_forwarded *forwarded)
-{
-    return forwarded && forwarded->decision.unwritten;
-}
-
 void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info)
 {
     mpiox_service_settings_to_info(forwarded->service, info);
-    if (forwarded->decision.unwritten)
-        PMPI_Info_set(info, "mpiox_close", "never");
-    else if (!forwarded->behind_close)
+    if (!forwarded->behind_close)
         PMPI_Info_set(info, "mpiox_close", "written");
     if (mpiox_forwarded_level(forwarded) == MPIOX_ACK_DISK)
         PMPI_Info_set(info, "mpiox_delegate_ack", "disk");

@@ -5,9 +5,9 @@
  *            its record at any moment. A rank that opens or deletes it must find all of it.
  * Algorithm. One rank queries every delegate of the job. A closed file is written before others and at full speed then.
  *            The rank repeats the query until no delegate has bytes of the file, and as long as a delegate writes the
- *            leftovers of an earlier job. If a rank has the file open, or it is never written, the delegates hold it:
- *            record and hidden name stay until the rank that asked releases them. Copies stand in for the bytes of a
- *            dead delegate: the delegates that have them write them first.
+ *            leftovers of an earlier job. If a rank has the file open, the delegates hold it: record and hidden name
+ *            stay until the rank that asked releases them. Copies stand in for the bytes of a dead delegate: the
+ *            delegates that have them write them first.
  * Waits.     They have no limit, as the file system's own calls have none: an error would leave a program without a
  *            file that is safe, and servers come back. A rank that waits for one call of a delegate prints a line after
  *            a while (mpiox_service_patience.h). If the file system refuses the bytes, the caller's patience limits the
@@ -37,7 +37,6 @@ typedef struct hold_part {
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
-    bool unwritten;
     hold_part of[]; /* [service->count] */
 };
 
@@ -146,12 +145,10 @@ static int request_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what,
     return error->code;
 }
 
-static void release(const mpiox_forwarded_hold *hold, bool writes)
+static void release(const mpiox_forwarded_hold *hold)
 {
     mpiox_error ignored;
-    const mpiox_slot slot = {
-        .op = MPIOX_OP_CLOSE,
-        .question.close = {.how = writes ? MPIOX_CLOSING_SOON : MPIOX_CLOSING_BEHIND, .of_hold = 1}};
+    const mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .question.close = {.how = MPIOX_CLOSING_BEHIND, .of_hold = 1}};
 
     request_all(hold, &slot, &ignored);
 }
@@ -206,10 +203,9 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path, int how, int *w
             continue;
         held = true;
         hold->of[i].index = how == MPIOX_HOLD_TO_LOOK ? -1 : slot.file;
-        hold->unwritten |= slot.answer.hold.stage == MPIOX_HOLD_UNWRITTEN;
     }
     if (soon && held)
-        release(hold, false);
+        release(hold);
     return *why != 0 && how != MPIOX_HOLD_TO_DELETE ? MPIOX_HOLD_FAILED
            : soon                                   ? MPIOX_HOLD_SOON
            : held                                   ? MPIOX_HOLD_HELD
@@ -307,7 +303,7 @@ static int ask_all_alive(mpiox_forwarded_hold *hold, const char *path, int how, 
         if (restore_all(hold->service, path) || how == MPIOX_HOLD_TO_DELETE)
             return result;
         if (result == MPIOX_HOLD_HELD)
-            release(hold, false);
+            release(hold);
         if (mpiox_now() >= until)
             break;
         poll(NULL, 0, LONGEST_PAUSE_MS);
@@ -341,11 +337,6 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
     return NULL;
 }
 
-bool mpiox_forwarded_hold_is_unwritten(const mpiox_forwarded_hold *hold)
-{
-    return hold->unwritten;
-}
-
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
@@ -361,27 +352,16 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
 {
     mpiox_error ignored;
-    mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
+    const mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
 
-    slot.question.discard.deletes = 1;
     request_all(hold, &slot, &ignored);
-}
-
-static void let_go(mpiox_forwarded_hold *hold, bool writes)
-{
-    if (hold)
-        release(hold, writes);
-    free(hold);
 }
 
 void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold)
 {
-    let_go(hold, false);
-}
-
-void mpiox_forwarded_hold_end_to_write(mpiox_forwarded_hold *hold)
-{
-    let_go(hold, true);
+    if (hold)
+        release(hold);
+    free(hold);
 }
 
 void mpiox_forwarded_end_hidden(mpiox_forwarded *forwarded, int32_t owner)

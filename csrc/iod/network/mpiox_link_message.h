@@ -20,7 +20,7 @@
 #define MPIOX_LINK_MAGIC UINT32_C(0x4b4c584d) /* "MXLK" */
 
 enum {
-    MPIOX_LINK_VERSION = 7,
+    MPIOX_LINK_VERSION = 8,
     MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
     MPIOX_LINK_FILTERS = 16,           /* likewise */
     MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */

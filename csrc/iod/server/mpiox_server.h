@@ -14,7 +14,6 @@
  *   mpiox_server_replica.c    copies of other delegates' pages
  *   mpiox_server_ranges.c     page ranges that change owners
  *   mpiox_server_hidden.c     files with a hidden name
- *   mpiox_server_unwritten.c  files that exist only as long as the job
  *   mpiox_server_target.c     the I/O server of a page
  *   mpiox_server_state.c      shared by these: lists of frames, queues, the work that waits
  *

@@ -38,7 +38,6 @@
 #include "mpiox_server_flush.h"
 #include "mpiox_server_hidden.h"
 #include "mpiox_server_replica.h"
-#include "mpiox_server_unwritten.h"
 #include "mpiox_testing.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
@@ -94,7 +93,7 @@ bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *sl
 {
     return slot->op == MPIOX_OP_CLOSE && slot->file >= 0 && slot->file < MPIOX_CACHE_MAX_FILES &&
            server->files[slot->file].storage != NULL &&
-           (slot->question.close.how > 0 || has(server, slot->file, MPIOX_FILE_HIDDEN));
+           (slot->question.close.how == MPIOX_CLOSING_BEHIND || has(server, slot->file, MPIOX_FILE_HIDDEN));
 }
 
 /* A file was closed: does a checkpoint begin with it? */
@@ -114,11 +113,8 @@ static void note_checkpoint(mpiox_server *server, double now)
 static void leave(mpiox_server *server, int32_t number)
 {
     mpiox_file_record *record = mpiox_server_record(server, number);
-    mpiox_server_file *file = &server->files[number];
     if (atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
-    } else if (has(server, number, MPIOX_FILE_UNWRITTEN)) {
-        file->drain.holds_unwritten = true;
     } else { /* its place is the delegate's now */
         if (!has(server, number, MPIOX_FILE_REPLICA))
             note_checkpoint(server, mpiox_now());
@@ -129,13 +125,10 @@ static void leave(mpiox_server *server, int32_t number)
 void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_file *file = &server->files[slot->file];
-    const bool soon = slot->question.close.how == MPIOX_CLOSING_SOON, of_hold = slot->question.close.of_hold != 0;
-    if (soon && file->drain.holds_unwritten)
-        mpiox_server_end_unwritten(server, slot->file);
+    const bool of_hold = slot->question.close.of_hold != 0;
     if (!of_hold || file->holds > 0)
         leave(server, slot->file);
     file->holds -= of_hold && file->holds > 0;
-    file->drain.soon |= soon;
     MPIOX_COUNT(server, requests, 1);
     mpiox_ring_answer(slot, MPIOX_OK);
     mpiox_server_wake(server);
@@ -194,7 +187,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
             has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
         slot->file = i;
-        slot->answer.hold.stage = has(server, i, MPIOX_FILE_UNWRITTEN) ? MPIOX_HOLD_UNWRITTEN : MPIOX_HOLD_WRITING;
+        slot->answer.hold.stage = MPIOX_HOLD_WRITING;
         slot->answer.hold.lasts_ms = lasts_ms(file);
         if (is_draining(server, i) && (how != MPIOX_HOLD_TO_DELETE || file->drain.ending)) {
             hurry(server, file, atomic_load(&record->drain_errno), slot);
@@ -572,7 +565,7 @@ static void touch(mpiox_server *server, int32_t file)
 
 bool mpiox_server_drain_defers(mpiox_server *server, int32_t file)
 {
-    const int32_t later = MPIOX_FILE_REPLICA | MPIOX_FILE_BEHIND | MPIOX_FILE_UNWRITTEN,
+    const int32_t later = MPIOX_FILE_REPLICA | MPIOX_FILE_BEHIND,
                   flags = atomic_load_explicit(&mpiox_server_record(server, file)->flags, memory_order_relaxed) & later;
     if (flags == MPIOX_FILE_BEHIND)
         touch(server, file);

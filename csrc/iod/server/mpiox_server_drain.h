@@ -13,8 +13,8 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot);
 bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *slot);
 /* MPIOX_OP_HOLD. */
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot);
-/* A page of a file is complete. True: it is not written for that alone, for it is a copy, or never written, or has time
- * until the close. */
+/* A page of a file is complete. True: it is not written for that alone, for it is a copy, or has time until the
+ * close. */
 bool mpiox_server_drain_defers(mpiox_server *server, int32_t file);
 /* An idle I/O thread, which unlocks meanwhile, writes some pages of the file that was closed first, or ends with it;
  * else of one that is open and at rest. False: there are none now. */

@@ -167,10 +167,6 @@ static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence f
         return false;
     }
     const int64_t dirty = mpiox_server_dirty_of(server, frame);
-    if (dirty > 0 && mpiox_server_is_unwritten(server, mpiox_server_file_of(server, frame))) {
-        mpiox_server_reside(server, frame, from); /* behind those that can leave */
-        return false;
-    }
     if (!may_leave(server, frame, which, now))
         return false;
     info->frequent = from == MPIOX_FREQUENT;

@@ -27,7 +27,6 @@
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
-#include "mpiox_server_unwritten.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_testing.h"
 
@@ -229,10 +228,6 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
         mpiox_server_answer(server, slot, MPIOX_E_ARG);
         return;
     }
-    if (mpiox_server_asks_to_keep(server, slot)) {
-        mpiox_server_answer(server, slot, MPIOX_OK);
-        return;
-    }
     if (is_move(slot) && (result = mpiox_server_judge_migration(server, slot)) != MPIOX_MIGRATE_BARRIER) {
         mpiox_server_answer(server, slot, result);
         return;
@@ -243,8 +238,6 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
     }
     if (is_move(slot))
         mpiox_server_begin_migration(server, slot);
-    if (slot->op == MPIOX_OP_DISCARD && slot->question.discard.deletes == 1)
-        mpiox_server_end_unwritten(server, slot->file);
     MPIOX_COUNT(server, flush_barriers, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
@@ -481,7 +474,7 @@ static void give_up(mpiox_server *server, int32_t file, bool was_made)
         return;
     }
     if (was_made)
-        atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_UNWRITTEN));
+        atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
     if (was_made && mpiox_server_close_alone(server, file))
         return;
     mpiox_server_begin_drain(server, file);

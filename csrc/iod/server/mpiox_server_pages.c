@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "mpiox_server_evict.h"
-#include "mpiox_server_unwritten.h"
 #include "mpiox_server_share.h"
 enum {
     AHEAD_STEPS = 16,  /* pages read ahead that are checked with each request */
@@ -105,11 +104,6 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     if (frame == MPIOX_CACHE_NO_FRAME) {
         if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
             mpiox_server_answer(server, slot, MPIOX_E_FULL);
-            return true;
-        }
-        if (mpiox_server_is_unwritten(server, slot->file) &&
-            !mpiox_server_has_unwritten_room(server, writes, &slot->error)) {
-            mpiox_server_answer(server, slot, writes ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
             return true;
         }
         frame = mpiox_server_find_room(server, true);
@@ -238,7 +232,7 @@ void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const mpiox_op_
 {
     const int64_t *pages = ahead->page;
     if (ahead->count <= 0 || server->options.prefetch_pages <= 0 || server->ending ||
-        !mpiox_server_is_open(server, file) || mpiox_server_is_unwritten(server, file))
+        !mpiox_server_is_open(server, file))
         return;
     mpiox_ahead_record *record = &server->files[file].ahead;
     server->files[file].read = true;

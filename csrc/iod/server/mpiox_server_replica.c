@@ -61,8 +61,7 @@ void mpiox_server_discard_copies(mpiox_server *server, int32_t file)
 void mpiox_server_forget_copies(mpiox_server *server)
 {
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
-        if ((is_open_replica(server, file) && !server->files[file].drain.restores) ||
-            (mpiox_server_is_unwritten(server, file) && atomic_load(&server->clients) == 0))
+        if (is_open_replica(server, file) && !server->files[file].drain.restores)
             discard_all(server, file, false);
     }
 }

@@ -15,7 +15,7 @@ int mpiox_server_mark_replica(mpiox_server *server, int32_t file);
 int mpiox_server_trim_replica(mpiox_server *server, int32_t file);
 /* Discard all pages of the file on which no thread works. */
 void mpiox_server_discard_copies(mpiox_server *server, int32_t file);
-/* The delegate ends: discard copies, and pages that are never written if all clients have left. */
+/* The delegate ends: discard copies. */
 void mpiox_server_forget_copies(mpiox_server *server);
 
 #endif

@@ -34,7 +34,6 @@
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
-#include "mpiox_server_unwritten.h"
 #include "mpiox_testing.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
@@ -574,7 +573,6 @@ int mpiox_server_run(mpiox_server *server, const mpiox_server_lost **lost, int *
     end_threads(server, threads, count);
     server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
     mpiox_server_drain_last(server);
-    mpiox_server_remove_unwritten(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     *lost_count = server->lost_count;

@@ -95,14 +95,6 @@ bool mpiox_server_replicas_are_full(const mpiox_server *server)
     return frames >= server->cache.frame_count / 2;
 }
 
-/* ---- files that are never written ------------------------------------------------------------------------------ */
-
-bool mpiox_server_is_unwritten(const mpiox_server *server, int32_t file)
-{
-    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL &&
-           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_UNWRITTEN;
-}
-
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static mpiox_slot *slots_of(const mpiox_server *server)

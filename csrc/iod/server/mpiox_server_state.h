@@ -118,7 +118,6 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     bool named, removed;            /* since its close it has had a name; it has none any more, which was reported */
     bool refused;                   /* all is written, but an opener keeps it from its name */
     bool soon;                      /* a client waits until it is complete */
-    bool holds_unwritten;           /* of a file that is never written: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
     bool orphaned, restores;        /* copies: a client has reported the originals' delegate dead; they are written */
     atomic_bool ending;             /* a thread brings it to stable storage, or gives it its name */
@@ -311,8 +310,6 @@ void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_
 /* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
 bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
 bool mpiox_server_replicas_are_full(const mpiox_server *server);
-/* Is it open, and never written (mpiox_server_unwritten.h)? */
-bool mpiox_server_is_unwritten(const mpiox_server *server, int32_t file);
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */

@@ -6,8 +6,8 @@
  * Algorithm. A file with a staging name is either open, or closed and being written. Then it gets its own name, and is
  *            like any other. Rank 0 searches for the file before it is opened. If the file was closed, the rank waits
  *            until it has its own name. If the file system refuses its bytes, the open fails, and the bytes stay with
- *            the delegates. If other ranks have it open, or it is a scratch file, rank 0 has the delegates hold it
- *            until all ranks have opened it, and its decision names the staging name.
+ *            the delegates. If other ranks have it open, rank 0 has the delegates hold it until all ranks have opened
+ *            it, and its decision names the staging name.
  *            The folder may be renamed meanwhile. Rank 0 creates the file in the folder that it found first, and
  *            compares the file that it has opened, as the delegates of its node do: if it is another one, the opening
  *            begins again.
@@ -48,8 +48,8 @@ enum { look_pause_ms = 20, refused_pause_ms = 100 };
 
 static const double whole_s = 10; /* limit on a wait for a file that other ranks have open, or that is refused */
 
-/* Find a file that other ranks have open, or a scratch file, at the delegates. *hidden: it has its staging name. A
- * closed file gets its own name before this returns, unless *why is an errno. */
+/* Find a file that other ranks have open at the delegates. *hidden: it has its staging name. A closed file gets its own
+ * name before this returns, unless *why is an errno. */
 static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int how, double patience, bool *hidden,
                                   int *why)
 {
@@ -94,51 +94,25 @@ static int flush(const mpiox_forwarded_hold *hold, double patience, mpiox_error 
 }
 
 /* For calls past MPI, in any thread, and after MPI. The delegates do not hold the file meanwhile, since the waiting
- * process may be killed. False: other ranks have it open for too long, or the file system refuses it. *scratch: or it
- * is a scratch file. */
-static bool wait_until_whole(mpiox_service *service, const char *path, bool *scratch)
+ * process may be killed. False: other ranks have it open for too long, or the file system refuses it. */
+static bool await(const char *path)
 {
+    mpiox_service *service = mpiox_service_last();
     const double until = mpiox_now() + whole_s;
     mpiox_forwarded_hold *hold;
     bool hidden, open;
     int why;
 
+    if (service == NULL || !mpiox_forwarded_may_hold(service))
+        return true;
     do {
         hold = find(service, path, MPIOX_HOLD_TO_LOOK, whole_s, &hidden, &why);
         open = hold != NULL;
-        *scratch = open && mpiox_forwarded_hold_is_unwritten(hold);
         mpiox_forwarded_hold_end(hold);
-        if (open && !*scratch)
+        if (open)
             poll(NULL, 0, look_pause_ms);
-    } while (open && !*scratch && mpiox_now() < until);
+    } while (open && mpiox_now() < until);
     return !open && why == 0;
-}
-
-/* Write a scratch file, if no process has it open. */
-static bool end_scratch(mpiox_service *service, const char *path)
-{
-    bool hidden, scratch;
-    int why;
-
-    mpiox_forwarded_hold_end_to_write(find(service, path, MPIOX_HOLD_TO_OPEN, whole_s, &hidden, &why));
-    const bool whole = wait_until_whole(service, path, &scratch);
-
-    if (whole)
-        mpiox_print("mpiio_ext: %s: a scratch file (mpiox_close=never) is needed past MPI: it is written, and stays\n",
-                    path);
-    return whole;
-}
-
-static bool await(const char *path)
-{
-    mpiox_service *service = mpiox_service_last();
-    bool scratch;
-
-    if (service == NULL || !mpiox_forwarded_may_hold(service))
-        return true;
-    const bool whole = wait_until_whole(service, path, &scratch);
-
-    return scratch ? end_scratch(service, path) : whole;
 }
 
 static bool goes_through(const mpiox_opening *o)
@@ -280,7 +254,6 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
     }
     decision->hidden = code == 0;
     decision->made = decision->hidden && !stores;
-    decision->unwritten = decision->made && o->hints->close == MPIOX_CLOSE_NEVER;
     decision->unnamed = code;
     return true;
 }
@@ -306,7 +279,6 @@ static void look(mpiox_opening *o, mpiox_service *service, staged *s)
         return;
     s->hold = find(service, o->bare, MPIOX_HOLD_TO_OPEN, s->patience, &decision->hidden, &why);
     decision->held = s->hold != NULL;
-    decision->unwritten = decision->held && mpiox_forwarded_hold_is_unwritten(s->hold);
     if (why != 0)
         refuse(&decision->error, why);
     else if (decision->held && !goes_through(o))

@@ -96,7 +96,7 @@ static void ending(void)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
     CHECK_EQUAL(access_bytes(cache, file, true, bytes, 0, PAGE, NULL), MPIOX_OK);
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, (mpiox_op_question){.close.how = MPIOX_CLOSING_SOON}, NULL),
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, (mpiox_op_question){.close.how = MPIOX_CLOSING_BEHIND}, NULL),
                 MPIOX_OK);
     while (look(cache) != MPIOX_HOLD_SOON)
         usleep(1000);
@@ -106,7 +106,7 @@ static void ending(void)
     const int again = end_open(other);
     CHECK_EQUAL(again, file);
     CHECK(mpiox_storage_staging_pending(staging, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino));
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, again, (mpiox_op_question){.close.how = MPIOX_CLOSING_SOON}, NULL),
+    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, again, (mpiox_op_question){.close.how = MPIOX_CLOSING_BEHIND}, NULL),
                 MPIOX_OK);
     leave(cache, id);
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
@@ -166,24 +166,6 @@ static void held_by_one_who_is_killed(void)
     unlink(path);
 }
 
-/* A scratch file that nobody has open is one no more, without a page that would wake a thread. */
-static void scratch_that_ends(void)
-{
-    const mpiox_server_options options = options_for(PAGE, 16);
-    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_BEHIND | MPIOX_FILE_HIDDEN | MPIOX_FILE_UNWRITTEN;
-    running delegate;
-    CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
-    const mpiox_cache *cache = start_server(&delegate, &options);
-    const int id = mpiox_ring_join(cache), file = open_shared(cache, staging, flags, 1, 1);
-    CHECK_EQUAL(request(cache, MPIOX_OP_CLOSE, file, (mpiox_op_question){.close.how = MPIOX_CLOSING_BEHIND}, NULL),
-                MPIOX_OK);
-    usleep(PAUSE_US);
-    CHECK_EQUAL(request(cache, MPIOX_OP_DISCARD, file, (mpiox_op_question){.discard.deletes = 1}, NULL), MPIOX_OK);
-    leave(cache, id);
-    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
-    unlink(path);
-}
-
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -195,6 +177,5 @@ int main(int argc, char **argv)
     ending();
     opens_that_fail();
     held_by_one_who_is_killed();
-    scratch_that_ends();
     return check_exit();
 }
