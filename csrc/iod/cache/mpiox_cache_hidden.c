@@ -34,11 +34,6 @@ bool mpiox_cache_is_hidden(const mpiox_file_record *record)
     return mpiox_storage_staging_has_name(record->path, record->device, record->inode);
 }
 
-void mpiox_cache_remove_hidden(const mpiox_file_record *record)
-{
-    mpiox_storage_staging_remove(record->path, record->device, record->inode);
-}
-
 void mpiox_cache_keep_hidden(const mpiox_cache *cache)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {

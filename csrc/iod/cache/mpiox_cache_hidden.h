@@ -23,8 +23,6 @@ bool mpiox_cache_is_clash(int code);
 void mpiox_cache_clash_text(const char *path, int code, char *text, size_t bytes);
 /* Does the file still exist under its hidden name? */
 bool mpiox_cache_is_hidden(const mpiox_file_record *record);
-/* Remove the file, unless another one has its name. */
-void mpiox_cache_remove_hidden(const mpiox_file_record *record);
 
 /* These recover the cache of a dead delegate. */
 

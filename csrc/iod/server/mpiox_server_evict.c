@@ -202,7 +202,8 @@ static int age(mpiox_server *server, int32_t target, int which)
 
 /* ---- frames for pages that come ---------------------------------------------------------------------------------- */
 
-bool mpiox_server_reuse(mpiox_server *server, uint32_t frame)
+/* Make a reusable frame free. False: it is not to be had now. */
+static bool reuse(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
     if (info->busy || info->wants != 0 || !mpiox_frame_try_exclusive(&server->cache, frame)) {
@@ -228,7 +229,7 @@ static uint32_t free_frame(mpiox_server *server)
 {
     const mpiox_frame_list *reusable = &server->lists[MPIOX_REUSABLE];
     for (int32_t left = reusable->count; server->lists[MPIOX_FREE].count == 0 && left > 0; left--)
-        (void)mpiox_server_reuse(server, reusable->first);
+        (void)reuse(server, reusable->first);
     return server->lists[MPIOX_FREE].last;
 }
 

@@ -11,8 +11,6 @@ uint32_t mpiox_server_find_room(mpiox_server *server, bool press);
 void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool pin);
 /* Requests are parked: see to it that frames for them are on their way, or worth waiting for. */
 void mpiox_server_press(mpiox_server *server);
-/* Make a reusable, or clean, frame free. False: it is not to be had now. */
-bool mpiox_server_reuse(mpiox_server *server, uint32_t frame);
 /* Take the page of an exclusive, clean frame out: free. */
 void mpiox_server_take_out(mpiox_server *server, uint32_t frame);
 /* The frame has been written and is clean: is it at the disposal of other pages now? */

@@ -100,10 +100,3 @@ bool mpiox_server_needs_copies(const mpiox_file_record *record, const char *path
         (void)mpiox_storage_staging_end(path, record->part, record->device, record->inode, &renamed);
     return needed;
 }
-
-void mpiox_server_remove_hidden(const mpiox_server *server, int32_t file)
-{
-    const mpiox_file_record *record = mpiox_server_record(server, file);
-    char room[PATH_MAX];
-    mpiox_storage_staging_remove(mpiox_server_place(server, file, room), record->device, record->inode);
-}

@@ -37,7 +37,5 @@ const char *mpiox_server_place(const mpiox_server *server, int32_t file, char ro
 /* For copies: are originals missing in the file at this path? *unnamed: none is, but the file has no name yet. gone:
  * the delegate that has to name it is lost; then this one does. Without the lock. */
 bool mpiox_server_needs_copies(const mpiox_file_record *record, const char *path, bool gone, bool *unnamed);
-/* Remove the file, unless another one has its name. */
-void mpiox_server_remove_hidden(const mpiox_server *server, int32_t file);
 
 #endif
