@@ -305,8 +305,7 @@ class Hints:
     delegate_time_slice : microseconds.
     delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
     delegate_weight : share of this file's requests under "wfq".
-    close : "written", "staged" or "never": whether closing waits until all bytes are in the file system, or they never
-        are, in a scratch file.
+    close : "written" or "staged": a close waits until all bytes are in the file system, or delegates write them later.
     drain_rate : bytes a second that a delegate writes behind a staged close, or text with a suffix; 0: no limit.
     drain_pace : "full" or "even": a delegate writes behind a staged close at once, or until the next is expected.
     drain_patience : seconds that a delegate whose job has ended goes on trying what the file system refuses.
