@@ -119,6 +119,9 @@ def test_the_first_sentence_names_the_cause(
         settings |= {"SLOW_STORAGE_PATH": below, "LD_PRELOAD": tools["slow_storage"], **storage}
     done = run(tmp_path, [tools["program"], kind, data, "1"], storage=settings)
     found = page(tmp_path, done)
+    overloaded = any("The CPUs were overloaded" in text for text in found.document["notices"])
+    if right and overloaded and "which is late to open or close `data`" in found.sentence:
+        return  # the machine started a rank late, and the page says so
     assert words in found.sentence, (found, found.findings.rows())
     assert f"wrote {tmp_path / 'io.html'}: {found.sentence}" in done.stderr
     assert (found.advice == "") == right

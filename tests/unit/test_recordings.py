@@ -277,7 +277,9 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
     seen = in_calls(recordings.Run(tmp_path), 8.0, bands=2, bins=8, files=[NAMES[1], NAMES[0]])
     assert seen is not None and seen.tallies.function.tolist() == ["open", "open"]
-    assert seen.moved[1].sum() == pytest.approx(8 + 8 + 4) and seen.moved[1, 1, 2] == pytest.approx(16)
+    # Each process reads two clocks, microseconds apart on a busy machine: as much of a call lies in the next step.
+    assert seen.moved[1].sum() == pytest.approx(8 + 8 + 4, abs=1e-3)
+    assert seen.moved[1, 1, 2] == pytest.approx(16, abs=1e-3)
     assert not seen.moved[0].any()
     found = seen.line
     assert found[2][:, 0] == pytest.approx([0.5, 0.5], abs=1e-3)
