@@ -156,14 +156,17 @@ ENVIRONMENT: dict[str, str] = {}
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Let no file of tests leave variables to the next one of the worker, which differs from run to run."""
-    yield
-    if nextitem is None or nextitem.path != item.path:
-        changed = {name for name, _ in ENVIRONMENT.items() ^ os.environ.items()}
-        names = {name for name in changed if BY_PACKAGES.fullmatch(name) is None}
-        for name in names:
-            os.environ.pop(name, None)
-        os.environ.update({name: ENVIRONMENT[name] for name in names & ENVIRONMENT.keys()})
-        assert not names, f"{item.path.name} left variables of the environment: {sorted(names)}"
+    names = set[str]()
+    try:
+        yield
+    finally:
+        if nextitem is None or nextitem.path != item.path:
+            changed = {name for name, _ in ENVIRONMENT.items() ^ os.environ.items()}
+            names = {name for name in changed if BY_PACKAGES.fullmatch(name) is None}
+            for name in names:
+                os.environ.pop(name, None)
+            os.environ.update({name: ENVIRONMENT[name] for name in names & ENVIRONMENT.keys()})
+    assert not names, f"{item.path.name} left variables of the environment: {sorted(names)}"
 
 
 @pytest.fixture(scope="session")
