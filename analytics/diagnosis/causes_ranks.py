@@ -628,7 +628,12 @@ def _lag(times: Numbers) -> float:
 
 
 def _of_slowest(case: Case, chosen: Flags, most: float, mean: float) -> str:
-    """Return, in words, the rank that the others wait for; `most`: its bytes, `mean`: bytes of the average; or 0."""
+    """Return, in words, the accesses in which the slowest rank takes longer than an average one.
+
+    Parameters
+    ----------
+    most, mean : bytes of that rank and of an average one; 0: their bytes do not differ.
+    """
     what = f"{case.files.direction}s{case.at(chosen)}"
     if most > 0 and mean > 0:
         return f"{what} by the slowest rank for longer than by an average rank, with {most / mean:.1f} times the bytes"
