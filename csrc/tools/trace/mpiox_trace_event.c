@@ -28,12 +28,15 @@ MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int
 
 MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int64_t end_ns)
 {
+    const int error = errno;
+
     if (part == NULL) {
         mpiox_trace_self.own = 1;
         mpiox_recording_in_own();
     } else {
         mpiox_trace_to->part(strcmp(part, "waiting") == 0, start_ns, end_ns);
     }
+    errno = error;
 }
 
 /* The tracer's clock: events that are reported to it and its own records are then in one order. */
