@@ -71,7 +71,7 @@ def table(
 
 
 def _recorded(log: Path, files: set[int]) -> dict[int, _Writes]:
-    """Return the recorded writes of files; a file some of whose writes had no room is left out."""
+    """Return the recorded writes of files; nothing if DXT had no room for some requests, or the log is damaged."""
     found: dict[int, list[_Writes]] = {}
     try:
         opened = DarshanFile(log)

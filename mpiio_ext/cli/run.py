@@ -282,7 +282,7 @@ def run(
         library, settings = _recorded(command, library, settings, (darshan, timeline, report), darshan_dxt, dry_run)
     try:
         start(command, library, settings, dry_run=dry_run)
-    except SystemExit:  # nothing was executed: each rank that has made the folder takes it away
+    except SystemExit:  # nothing was executed: each rank removes the folder while it is empty
         if not dry_run and "MPIOX_TRACE_DIR" in settings:
             with contextlib.suppress(OSError):
                 Path(settings["MPIOX_TRACE_DIR"]).rmdir()

@@ -342,7 +342,7 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
 
 
 def _of_group(path: WorkloadPath, kinds: _Kinds, group: int, rows: NDArray[np.int64], most: int) -> list[Violation]:
-    """Return the mistakes in some rows of a group, if the other rows change nothing."""
+    """Return the mistakes in some rows of a group. The other rows must change no state."""
     table, chosen = path.table, pa.array(rows)
     files, extras = (path.words(name)[rows].tolist() for name in ("file", "extra"))
     sessions, ids, groups = (table[name].take(chosen).to_pylist() for name in ("session", "id", "groups"))

@@ -149,7 +149,7 @@ enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
 typedef struct mpiox_stats_delegates {                        /* the delegates' own counts in a run, summed over them */
     int delegates, known;                                     /* all delegates; those whose numbers are in the sums */
     int died;                                                 /* delegates that a rank has found dead */
-    int count;                                                /* numbers in use of the fields above */
+    int count;                                                /* entries of numbers[] in use */
     mpiox_stats_number numbers[MPIOX_STATS_DELEGATE_NUMBERS]; /* the first `count` */
     int64_t flush_size_log2[MPIOX_STATS_SIZE_BUCKETS];        /* their write requests by size */
 } mpiox_stats_delegates;

@@ -152,7 +152,7 @@ enum {
     MPIOX_FILE_HIDDEN = 64,       /* its path is not its own name yet (mpiox_cache_hidden.h) */
     /* Closed; the delegate, which counts as an opener, writes its remaining bytes. A REPLICA: the delegate keeps the
      * copies, and writes them if the originals are lost. */
-    MPIOX_FILE_DRAINING = 128,
+    MPIOX_FILE_DRAINING = 128,   /* 256 is free once no cache of version 0.1.0 before December 2026 is left */
     MPIOX_FILE_COPIED = 512,     /* other delegates keep copies beyond its close; HIDDEN, too */
     MPIOX_FILE_CONTAINER = 1024, /* its path is an index (mpiox_storage_container.h), its inode the first part's */
     MPIOX_FILE_PAST = 2048       /* ranks may have written it past the delegates */
@@ -256,7 +256,7 @@ typedef struct mpiox_cache_header {
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];   /* of the threads of the delegate; [0]: the service thread */
     pthread_mutex_t rescue_lock;                /* robust; owned by the survivor at work */
     _Atomic int32_t adopting;                   /* 1: what an earlier job has left is still brought to its files */
-    _Atomic int32_t dirty_frames;               /* estimate, for the status */
+    _Atomic int32_t dirty_frames;               /* estimate, for the pace of even drains */
     pthread_mutex_t refused_lock;               /* robust; locked under an error_lock */
     int32_t refused_count;                      /* under refused_lock, as the next */
     mpiox_refused refused[MPIOX_CACHE_REFUSED]; /* the first refused_count are valid */

@@ -26,7 +26,7 @@ enum mpiox_op {
     MPIOX_OP_CLOSE,
     /* A page that is not cached. -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED
      * (mpiox_cache_page.h), also while the page's range moves: a client that waits for that must not keep a slot, or a
-     * connection, that the mover needs */
+     * connection, that the mover needs; MPIOX_E_FULL: a replica has no room for more copies */
     MPIOX_OP_PAGE,
     /* Flush barrier: write pages to the file system. -> the result; deferred errors stay in the record for
      * mpiox_cache_take_errors(). Clients may write meanwhile; these bytes may be included or not */

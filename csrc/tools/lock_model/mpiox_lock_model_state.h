@@ -37,7 +37,7 @@ typedef struct locks_cache { /* one limit: lists of what counts for it */
     int32_t *lasts;          /* by list: its newest entry, or 0 */
     locks_dirty *entries;    /* [0] is none */
     int64_t n, capacity;     /* entries; room for them */
-    int32_t unused;          /* entries that were taken out */
+    int32_t unused;          /* the first entry that was taken out, linked by `next`; 0: none */
 } locks_cache;
 
 typedef struct locks_range { /* the units that a piece needs */

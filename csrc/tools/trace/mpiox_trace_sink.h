@@ -3,7 +3,7 @@
  *
  * Problem.   Wrapped functions and the life of a process are the same for both, the contents of the file are not.
  * Algorithm. The environment chooses a sink once, before the first call. mpiox_trace_core.h makes records, and hands
- *            them to the sink.
+ *            them to the sink. A wrapper tests `counts` if a recording has something else of a call than a trace.
  */
 #ifndef MPIOX_TRACE_SINK_H
 #define MPIOX_TRACE_SINK_H
@@ -13,7 +13,7 @@
 
 #include "mpiox_tracefile.h"
 
-/* "Locked": the caller has mpiox_trace_lock(). The functions of the others lock by themselves where they need to. */
+/* "Locked": the caller has mpiox_trace_lock(). The other functions lock by themselves if they need to. */
 typedef struct mpiox_trace_sink {
     bool counts; /* calls are counted; false: each is stored, with its texts, and may be carried out again */
     /* This thread begins a call that no other call is made inside of; call->start is set. */
