@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import json
 import os
 import pathlib
 import pickle
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from differential import outside
 from differential.compare import Comparison
 from differential.simulate import Simulation
 from differential.state import ACCESS, Case
@@ -42,6 +45,7 @@ class Setting:
     owned : families that must be the library's own; None: ownership.TAKEN_OVER.
     subfiles : how many, and their unit: ours stores its files as several, also those that are there; None: as one.
     shown : where the folder with the folders of the files is mounted, so that each file is one there; None: nowhere.
+    disk : bytes of a file system that is mounted for the files; 0: none.
     cluster : hosts on which the ranks run, spread evenly; None: this machine. `parent` is a folder of theirs then, None
         the one that they share in memory.
     """
@@ -54,6 +58,7 @@ class Setting:
     owned: frozenset[str] | None = None
     subfiles: tuple[int, int] | None = None
     shown: str | None = None
+    disk: int = 0
     cluster: Cluster | None = None
 
 
@@ -71,11 +76,34 @@ def work_folders(setting: Setting) -> Iterator[tuple[str, str]]:
     try:
         if cluster and files != notes:
             cluster.call(1, ["mkdir", files])
-        yield files, notes
+        with small_disk(pathlib.Path(notes), setting.disk) if setting.disk else contextlib.nullcontext(files) as place:
+            yield place, notes
     finally:
         shutil.rmtree(notes, ignore_errors=True)
         if cluster and files != notes:
             cluster.call(1, ["rm", "-rf", files])
+
+
+@contextlib.contextmanager
+def small_disk(folder: pathlib.Path, size: int) -> Iterator[str]:
+    """Mount a file system of so many bytes in a folder; raises CalledProcessError where that is not permitted."""
+    with tempfile.TemporaryDirectory(prefix="disk.", dir=folder) as place:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place]
+        subprocess.run(command, check=True, timeout=20, capture_output=True)
+        try:
+            yield place
+        finally:
+            subprocess.run(["umount", "-l", place], check=True, timeout=20)
+
+
+@functools.cache
+def has_small_disks() -> bool:
+    """Tell whether a small file system can be mounted here."""
+    try:
+        with tempfile.TemporaryDirectory() as folder, small_disk(pathlib.Path(folder), 65536):
+            return True
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return False
 
 
 def launch_worker(job: str, ranks: int, timeout_s: float, setting: Setting) -> Launch:
@@ -119,9 +147,10 @@ class Ended:
         return "\n".join([*self.stood, self.launch.describe()])
 
 
-def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
-    """Make one launch."""
-    with work_folders(setting) as (files, notes):
+def once(cases: list[Case], part: int, ranks: int, arm: str, setting: Setting, folders: tuple[str, str]) -> Ended:
+    """Make one launch: a job of the cases, with the number `part`."""
+    files, above = folders
+    with tempfile.TemporaryDirectory(dir=above, prefix="launch.") as notes:
         job = {
             "folder": files,
             "out": f"{notes}/out",
@@ -131,6 +160,8 @@ def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
             "hinted": setting.hinted,
             "subfiles": setting.subfiles if arm == "ours" else None,
             "shown": f"{setting.shown}/{pathlib.Path(files).name}" if setting.shown else None,
+            "part": part,
+            "jobs": has_jobs(cases[0]),
             "cases": cases,
         }
         path = pathlib.Path(notes, "job.json")
@@ -146,22 +177,55 @@ def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
         return Ended(launch=done, lines=lines, seen=records(notes), stood=stood)
 
 
+def has_jobs(case: Case) -> bool:
+    """Tell whether a case goes on in another launch."""
+    return len(outside.parts(case)) > 1
+
+
 def raw(cases: list[Case], ranks: int, setting: Setting) -> tuple[Seen, list[Line]]:
     """Run cases on ``ranks`` ranks in all arms; returns what was seen and the fatal lines.
 
-    Each arm has launches of its own: what the MPI library does to memory cannot harm the other.
+    Each arm has launches of its own: what the MPI library does to memory cannot harm the other. Cases of several jobs
+    share launches with each other only, since their files stay until the last job.
     """
     seen: Seen = {}
     fatal: list[Line] = []
-    for arm in setting.arms:
-        found, ended = one_arm(cases, ranks, arm, setting)
-        seen |= found
-        fatal += ended
-    return seen, fatal
+    for several in (False, True):
+        chosen = [case for case in cases if has_jobs(case) == several]
+        for arm in setting.arms if chosen else ():
+            with work_folders(setting) as folders:
+                for part in range(max(len(outside.parts(case)) for case in chosen)):
+                    lost = {line["id"] for line in fatal if line["arm"] == arm}
+                    todo = [case for case in chosen if len(outside.parts(case)) > part and number(case) not in lost]
+                    found, ended = one_arm(todo, part, ranks, arm, setting, folders)
+                    enter(seen, found, whole=part == 0)
+                    fatal += ended
+    return {
+        key: ranks for key, ranks in seen.items() if key not in {(line["id"], line["arm"]) for line in fatal}
+    }, fatal
 
 
-def one_arm(cases: list[Case], ranks: int, arm: str, setting: Setting) -> tuple[Seen, list[Line]]:
-    """Run cases in one arm; relaunch after a crash or hang.
+def enter(seen: Seen, found: Seen, *, whole: bool) -> None:
+    """Add what the ranks saw in a job to what they saw in the jobs before."""
+    for key, ranks in found.items():
+        before = seen.setdefault(key, ranks)
+        for rank, record in ranks.items() if not whole else ():
+            record["results"] = before[rank]["results"] + record["results"]
+            record["problems"] = before[rank]["problems"] + record["problems"]
+            record["stats"] = {name: n + before[rank]["stats"][name] for name, n in record["stats"].items()}
+            before[rank] = record
+
+
+def died(case: Case, part: int, ended: Ended, arm: str) -> bool:
+    """Tell whether a launch has ended since the case says so, after each rank has written what it saw."""
+    last = [*outside.parts(case), len(case["ops"])][part + 1] - 1
+    return outside.ends_launch(case["ops"][last]) and len(ended.seen.get((number(case), arm), {})) == case["ranks"]
+
+
+def one_arm(
+    cases: list[Case], part: int, ranks: int, arm: str, setting: Setting, folders: tuple[str, str]
+) -> tuple[Seen, list[Line]]:
+    """Run a job of the cases in one arm; relaunch after a crash or hang, and after a death that a case asks for.
 
     Under srun on several hosts, ranks of Open MPI 4.1 crash in MPI_Init now and then, without the library too.
     """
@@ -169,7 +233,7 @@ def one_arm(cases: list[Case], ranks: int, arm: str, setting: Setting) -> tuple[
     fatal: list[Line] = []
     todo, starts = cases, _STARTS if OTHER_LAUNCHER in os.environ else 1
     while todo:
-        ended = once(todo, ranks, arm, setting)
+        ended = once(todo, part, ranks, arm, setting, folders)
         lines, done = ended.lines, ended.launch
         seen |= ended.seen
         if lines and "end" in lines[-1] and done.returncode == 0:
@@ -184,10 +248,11 @@ def one_arm(cases: list[Case], ranks: int, arm: str, setting: Setting) -> tuple[
         if "end" in lines[-1]:  # everything was done, then the job ended badly: blame the last case
             fatal.append(last | {"problems": [f"exit: {ended.describe()}"], "id": last["start"]})
             break
-        state = "hang" if "WATCHDOG" in done.stderr or done.timed_out else "crash"
-        fatal.append(last | {"problems": [f"{state}: {ended.describe()}"], "id": last["start"]})
-        seen.pop((last["start"], last["arm"]), None)
         position = next(i for i, case in enumerate(todo) if number(case) == last["start"])
+        if not died(todo[position], part, ended, arm):
+            state = "hang" if "WATCHDOG" in done.stderr or done.timed_out else "crash"
+            fatal.append(last | {"problems": [f"{state}: {ended.describe()}"], "id": last["start"]})
+            seen.pop((last["start"], last["arm"]), None)
         todo = todo[position + 1 :]
     return seen, fatal
 

@@ -7,6 +7,8 @@ import json
 import os
 import pathlib
 import random
+import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from mpi4py import MPI
 
-from differential import classic, typetree
+from differential import classic, outside, typetree
 from differential.ownership import is_on
 from differential.state import (
     ACCESS,
@@ -22,6 +24,7 @@ from differential.state import (
     HOWS,
     Case,
     Handle,
+    Memory,
     Op,
     first_open,
     follows,
@@ -115,8 +118,10 @@ class Rank:
         self.notes: list[str] = []
         self.names: set[str] = set()
         self.on_close: Any = None
+        self.before_death: Callable[[list[dict[str, Any]]], None] = lambda _: None
         self.failing = False
-        self.open(first_open(case))
+        self.steps = slice(0, None)
+        self.delegates_killed = self.reported = 0
 
     # ---- helpers ------------------------------------------------------------------------------------------------
 
@@ -186,13 +191,18 @@ class Rank:
     # ---- the calls ----------------------------------------------------------------------------------------------
 
     def run(self) -> list[dict[str, Any]]:
-        """Make all calls; one result per call."""
+        """Make all calls of this job; one result per call."""
         results: list[dict[str, Any]] = []
+        if self.steps.start == 0:
+            self.open(first_open(self.case))
         start = self.clock.where.split(": ")[0]
-        for index, op in enumerate(self.case["ops"]):
+        for index, op in list(enumerate(self.case["ops"]))[self.steps]:
             where = f"seed {self.case['seed']} call {index} {op['op']} {op.get('how', '')}"
             self.clock.where = f"{start}: {where}"
             refused = None
+            if op["op"] == "kill":
+                self.kill(op, results)
+                continue
             try:
                 results.append(self.step(index, op))
             except MPI.Exception as error:
@@ -222,6 +232,12 @@ class Rank:
             self.delete(str(op["file"]))
         elif kind == "wait":
             self.wait(index, op)
+        elif kind == "posix":
+            return self.posix(index, op)
+        elif kind == "limit":
+            outside.limit(op["bytes"])
+        elif kind == "job":
+            pass
         elif number not in self.handles:
             return {"error": "call on a file that could not be opened"}
         elif self.comm.rank not in self.handles[number].group:
@@ -236,6 +252,37 @@ class Rank:
             return self.snapped({})
         return {}
 
+    def posix(self, index: int, op: Op) -> dict[str, Any]:
+        """Have rank 0 make a POSIX call."""
+        self.names.update((op["file"], op.get("to", op["file"])))
+        self.comm.Barrier()
+        found = None
+        if self.comm.rank == 0:
+            path, to = (pathlib.Path(self.path(name)) for name in (op["file"], op.get("to", op["file"])))
+            found = outside.posix(self.case["seed"], index, op, path, to)
+        self.comm.Barrier()
+        return {"posix": found}
+
+    def kill(self, op: Op, results: list[dict[str, Any]]) -> None:
+        """Kill processes; a rank's own results are written before."""
+        results.append({})
+        self.comm.Barrier()
+        if op["who"] == "delegates":
+            self.delegates_killed += outside.kill_delegates() if self.comm.rank == 0 else 0
+            self.comm.Barrier()
+            return
+        if self.on_close is not None:
+            for fh in self.files.values():
+                self.on_close(fh)
+        self.before_death(results)
+        self.comm.Barrier()
+        if op["who"] == "launcher" and self.comm.rank == 0:
+            outside.kill_launcher()
+        elif op["who"] == "ranks" and op["ranks"][self.comm.rank]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while True:
+            signal.pause()
+
     def fail(self, index: int, op: Op) -> dict[str, Any]:
         """Make a call that must give an error, perhaps on a handle that is closed."""
         number = op.get("h", 0)
@@ -246,9 +293,9 @@ class Rank:
         try:
             return self.step(index, op)
         except MPI.Exception as error:
-            return told(error)
+            return told(error) | {"nbytes": self.reported}
         finally:
-            self.failing = False
+            self.failing, self.reported = False, 0
             if closed:
                 self.files.pop(number, None)
                 self.handles.pop(number, None)
@@ -301,13 +348,19 @@ class Rank:
             raise MPI.Exception(code)
 
     def sync(self) -> None:
-        """Make all data visible to everybody: sync, barrier, sync."""
+        """Make all data visible to everybody: sync, barrier, sync. A rank that fails takes part in all of it."""
+        failed = None
         for turn in range(2):
             for number, fh in sorted(self.files.items()):
                 if self.handles[number].writable:
-                    fh.Sync()
+                    try:
+                        fh.Sync()
+                    except MPI.Exception as error:
+                        failed = error
             if not turn:
                 self.comm.Barrier()
+        if failed:
+            raise failed
 
     def steer(self, op: Op, handle: Handle, fh: MPI.File) -> None:
         """Make one call that moves no data."""
@@ -440,7 +493,13 @@ class Rank:
             there=there,
         )
         status = MPI.Status()
-        self.call(running, status, self.managed[index])
+        if "threads" in op:
+            return self.by_threads(running, memory)
+        try:
+            self.call(running, status, self.managed[index])
+        except MPI.Exception:
+            self.reported = classic.count(status, MPI.BYTE)
+            raise
         self.give_back()
         sequential = "sequential" in self.handles[op.get("h", 0)].op["mode"]
         if not sequential and (not HOWS[op["how"]].split or "req" not in op):
@@ -482,6 +541,46 @@ class Rank:
                 request.Wait(status)
         else:
             make(verb + STEMS[how], status)
+
+    def by_threads(self, running: Running, memory: Memory) -> dict[str, Any]:
+        """Make an access by threads at the same time: each moves as many elements of the buffer, one after another."""
+        op, rank, (buffer, count, datatype) = running.op, running.rank, running.message
+        share, extent = count // op["threads"], memory.type.extent
+        etypes = share * memory.type.size // self.handles[op.get("h", 0)].tracks[rank].view.etype.size
+        parts, errors = [], list[MPI.Exception]()
+        for number in range(op["threads"]):
+            own = MPI.buffer.fromaddress(buffer.address + number * share * extent, 0)
+            at = [place + number * etypes for place in op["at"]]
+            part = Running(
+                op=op | {"at": at},
+                rank=rank,
+                file=running.file,
+                result={},
+                region=running.region,
+                message=[own, share, datatype],
+                free=None,
+            )
+            parts.append((part, MPI.Status()))
+
+        def make(part: Running, status: MPI.Status) -> None:
+            try:
+                self.call(part, status, managed=True)
+            except MPI.Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=make, args=part) for part in parts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+        parts[-1][0].there = running.there
+        for part, status in parts:
+            self.finish(part, status)
+        sums = {name: sum(part.result[name] or 0 for part, _ in parts) for name in ("nbytes", "elements", "count")}
+        elements = None if parts[0][0].result["elements"] is None else sums["elements"]
+        return parts[-1][0].result | sums | {"elements": elements, "position": running.file.Get_position()}
 
     def finish(self, running: Running, status: MPI.Status) -> None:
         """Take the results of a call that is complete."""

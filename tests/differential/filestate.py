@@ -15,6 +15,11 @@ SEVERAL = 200_000  # + instance: several ranks of one open
 MIXED = -2  # several opens
 
 
+def sized(content: Bytes, size: int) -> Bytes:
+    """Return a content cut, or continued by zeros, to a size."""
+    return np.concatenate([content[:size], np.zeros(max(0, size - len(content)), np.uint8)])
+
+
 class File:
     """The content of one file and the marks that tell conflicts.
 
@@ -26,16 +31,20 @@ class File:
     met_end : agents whose reads since the last sync went past the end, and the smallest size that they met.
     resized : the size was set and not synced yet.
     alone : there were accesses since the last sync that were no collectives.
+    synced : the content at the last sync.
+    others : what the file may hold in place of `data`, each byte by itself, after a death or failed writes.
     """
 
     def __init__(self, data: Bytes, *, exists: bool) -> None:
         self.exists = exists
         self.data = data
         self.written: Mask = np.ones(len(data), bool)
+        self.others: list[Bytes] = []
         self.sync()
 
     def sync(self) -> None:
         """Everybody now agrees on content and size."""
+        self.synced = self.data.copy()
         self.writer: Marks = np.full(0, -1, np.int32)
         self.reader: Marks = np.full(0, -1, np.int32)
         self.settled = len(self.data)
@@ -49,6 +58,7 @@ class File:
         """Return an independent copy."""
         twin = copy.copy(self)
         twin.data, twin.written = self.data.copy(), self.written.copy()
+        twin.others = [other.copy() for other in self.others]
         twin.writer, twin.reader = self.writer.copy(), self.reader.copy()
         twin.tops, twin.met_end = dict(self.tops), dict(self.met_end)
         return twin
@@ -71,12 +81,50 @@ class File:
             self.data = np.concatenate([self.data, np.zeros(more, np.uint8)])
             self.written = np.concatenate([self.written, np.zeros(more, bool)])
 
+    def put(self, target: Offsets, values: Bytes) -> None:
+        """Write bytes at offsets."""
+        if not len(target):
+            return
+        top = int(target.max()) + 1
+        self.grow(top)
+        self.data[target] = values
+        self.written[target] = True
+        self.others = [sized(other, max(top, len(other))) for other in self.others]
+        for other in self.others:
+            other[target] = values
+
+    def may_be(self, other: Bytes) -> None:
+        """Each byte, and the size, is from now on as in `data` or as in this content."""
+        self.others.append(other.copy())
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The least and the largest size that the file may have."""
+        found = [len(content) for content in (self.data, *self.others)]
+        return min(found), max(found)
+
+    def is_sure(self, target: Offsets) -> Mask:
+        """Return which bytes at these offsets have one value only."""
+        sure = np.ones(len(target), bool)
+        for other in self.others:
+            sure &= other[target] == self.data[target]
+        return sure
+
+    def differs(self, held: Bytes) -> Mask:
+        """Return which of the bytes that `held` and `data` both have are none of those that the file may hold."""
+        common = min(len(held), len(self.data))
+        wrong: Mask = held[:common] != self.data[:common]
+        for other in self.others:
+            wrong &= held[:common] != sized(other, common)
+        return wrong
+
     def resize(self, size: int) -> None:
         """Set the size; not under those who have learnt it (MPI-4.1, section 14.6.10: a sync orders the two)."""
         if self.met_end:
             raise Illegal("size changes after somebody learnt it without sync")
         self.grow(size)
         self.data, self.written = self.data[:size].copy(), self.written[:size].copy()
+        self.others = [sized(other, size) for other in self.others]
         self.resized = self.dirty = True
 
     def extend_marks(self, top: int) -> None:

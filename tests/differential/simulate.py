@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from differential import outside
 from differential.conflicts import Plan, check_pending, racers
 from differential.filestate import RANKS, File
 from differential.state import (
@@ -60,6 +61,7 @@ class Simulation:
         self.handles: dict[int, Handle] = {}
         self.pending: dict[int, Plan] = {}
         self.instances = 0
+        self.dead = False
         self.open(first_open(case))
 
     def copy(self) -> Simulation:
@@ -79,16 +81,28 @@ class Simulation:
         """Apply all calls."""
         for index, op in enumerate(self.case["ops"]):
             self.step(index, op)
+        self.end()
+
+    def end(self) -> None:
+        """Refuse an end of the case that leaves something undone."""
         if self.pending:
             raise Illegal("requests are left")
+        if self.dead:
+            raise Illegal("a death without a job after it")
 
     # ---- calls that move no data --------------------------------------------------------------------------------
 
     def step(self, index: int, op: Op, order: Order | None = None) -> Any:
         """Apply one call; what it must give, None when it gives nothing. It changes nothing when it is illegal."""
         kind = op["op"]
+        if self.dead and kind != "job":
+            raise Illegal("a death without a job after it")
         if "fails" in op:
-            return self.fail(op)
+            return self.fail(index, op)
+        if kind == "limit":
+            return None
+        if kind in ("posix", "kill", "job"):
+            return outside.simulate(self, index, op)
         if kind == "open":
             return self.open(op)
         if kind == "delete":
@@ -122,8 +136,17 @@ class Simulation:
             return None
         return self.resize(op, handle)
 
-    def fail(self, op: Op) -> list[str]:
-        """Change nothing; the classes of errors that may come. What an open names is not there, unless it was."""
+    def fail(self, index: int, op: Op) -> list[str]:
+        """Change nothing; the classes of errors that may come. What an open names is not there, unless it was.
+
+        A write that fails for want of storage may have written some of its bytes.
+        """
+        if outside.storage_fails(self.case) and op["op"] == "write":
+            handle = self.handles[op.get("h", 0)]
+            before = {name: self.files[name].data.copy() for name in handle.files}
+            self.access(index, {name: value for name, value in op.items() if name != "fails"}, handle, None)
+            for name, data in before.items():
+                self.files[name].may_be(data)
         for call in (op, op.get("but", {})):
             if call.get("op") == "open" and call["file"] != "null" and not str(call["file"]).startswith("./"):
                 for name in Handle(call, self.ranks, 0).files:
@@ -135,11 +158,16 @@ class Simulation:
         file = self.files.get(name)
         if file is None or not file.exists or file.dirty:
             raise Illegal("no file to delete")
-        kept = f"{name}~{self.instances}"
-        self.files[kept] = file
+        self.rename(name, f"{name}~{self.instances}")
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a file another name, also for those who have it open; what had that name before is deleted."""
+        if to in self.files and self.files[to].exists:
+            self.delete(to)
+        self.files[to] = self.files[name]
         self.files[name] = File(np.zeros(0, np.uint8), exists=False)
         for handle in self.handles.values():
-            handle.files = [kept if each == name else each for each in handle.files]
+            handle.files = [to if each == name else each for each in handle.files]
 
     def idle(self, number: int) -> None:
         """Refuse what may not be called while requests or split collectives are under way on a handle."""
@@ -296,7 +324,8 @@ class Simulation:
             }
             if plain and track.view.rep == "native":
                 answer["byte_offset"] = int(track.view.offsets(track.pointer * track.view.etype.size, 1)[0])
-            if not self.pending and not file.resized and not set(file.tops) - {self.agent(handle, rank)}:
+            sure = not self.pending and not file.resized and len(set(file.sizes)) == 1
+            if sure and not set(file.tops) - {self.agent(handle, rank)}:
                 answer["size"] = len(file.data)
                 file.saw_end(self.agent(handle, rank))
             if op.get("shared") and handle.touched[g] is None:
@@ -376,6 +405,10 @@ class Simulation:
             raise Illegal("request is in use")
         if op["op"] == "mixed" and how.everybody:
             raise Illegal("one collective reads and writes")
+        if "threads" in op and (how.family != "independent" or how.pointer != "explicit" or any(op["bottom"])):
+            raise Illegal("threads share a pointer, a collective or MPI_BOTTOM")
+        if "threads" in op and any(count % op["threads"] or not count for count in op["count"]):
+            raise Illegal("threads with other counts")
 
     @staticmethod
     def natural_order(handle: Handle, ranks: list[int], how: How) -> Order:
@@ -461,10 +494,10 @@ class Simulation:
             buffer = initial_buffer(self.case, index, rank, memory, fill)
             care, gap = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
             if len(target):
-                file.grow(int(target.max()) + 1)
-                file.data[target] = encoded(buffer[where], rep, op["mem"][rank])
-                file.written[target] = True
-            return self.expect(memory, track.pointer, buffer, care, gap, len(target))
+                file.put(target, encoded(buffer[where], rep, op["mem"][rank]))
+            return self.expect(memory, track.pointer, buffer, (care, gap, gap), len(target))
+        if file.others and not (target < file.sizes[0]).all():
+            raise Illegal("the size is not settled")
         past = np.flatnonzero(target >= len(file.data))
         done = int(past[0]) if len(past) else len(target)
         buffer = initial_buffer(self.case, index, rank, memory, None)
@@ -472,18 +505,21 @@ class Simulation:
         buffer[where[:whole]] = encoded(file.data[target[:whole]], rep, op["mem"][rank])
         compare, gap = np.ones(len(buffer), bool), np.zeros(len(buffer), bool)
         compare[where[whole:]] = False
+        doubt = np.zeros(len(buffer), bool)
+        doubt[where[:whole]] = ~file.is_sure(target[:whole])
         gap[where[:done]] = ~file.written[target[:done]]
-        return self.expect(memory, track.pointer, buffer, compare, gap, done)
+        return self.expect(memory, track.pointer, buffer, (compare, gap, doubt), done)
 
     @staticmethod
-    def expect(memory: Memory, pointer: int, buffer: Bytes, compare: Mask, gap: Mask, done: int) -> Expected:
+    def expect(memory: Memory, pointer: int, buffer: Bytes, masks: tuple[Mask, Mask, Mask], done: int) -> Expected:
         """Put the expected results of one rank together."""
         size = memory.type.size
         count = 0 if size == 0 else done // size if done % size == 0 else None
         return Expected(
             buffer=buffer,
-            compare=compare,
-            gap=gap,
+            compare=masks[0],
+            gap=masks[1],
+            doubt=masks[2],
             nbytes=done,
             requested=len(memory.offsets),
             count=count,

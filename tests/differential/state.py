@@ -117,6 +117,7 @@ class Expected:
     buffer: Bytes
     compare: Mask  # bytes of the buffer that a read at the end of the file left alone are False
     gap: Mask  # bytes read from gaps of the file that nobody ever wrote
+    doubt: Mask  # bytes read that may have several values, after a death or a failed write
     nbytes: int
     requested: int
     count: int | None

@@ -50,8 +50,8 @@ def test_cases(extension: str, family: str, name: str, found: variants.Results) 
     wrong = complaints(name, family, found)
     again = "again: python tests/differential/run.py --last"
     assert not wrong, "\n".join([*wrong, again])
-    shows = variants.VARIANTS[name].shows
-    assert not shows or found.counts[name][shows] > 0, f"{shows} is 0: the variant is not in force"
+    for counter in variants.VARIANTS[name].shows:
+        assert found.counts[name][counter] > 0, f"{counter} is 0: the variant is not in force"
 
 
 def test_declarations_name_variants() -> None:

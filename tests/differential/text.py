@@ -4,15 +4,19 @@ Problem.    A public report should become a test in five lines that a reader und
 Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with a space continues the entry; comment
             lines (``#``) directly above an entry are its source. NAME is optional for text of a command line.
             After ``ranks``: ``comm C``, ``fill offset|random``, ``file BYTES`` (the file exists), ``lax``, ``strict``,
-            ``free`` (datatypes are freed as soon as MPI allows it), ``readonly``, or ``mode A,B``, ``seed N``, and
-            hints as NAME=VALUE.
+            ``free`` (datatypes are freed as soon as MPI allows it), ``readonly``, or ``mode A,B``, ``seed N``, ``disk
+            BYTES`` (a file system of this size), ``fault RULES`` (csrc/core/storage/mpiox_fault.h), and hints as
+            NAME=VALUE.
             Calls, of which ``on H`` names the handle (default 0):
               read|write|mixed HOW COUNT [TYPE] [@OFFSET] [by RANKS] [bottom RANKS] [large RANKS] [as REQUEST] [snap]
-                  [fill offset|random] [verb read,write,...]        HOW: a name of state.HOWS; TYPE: memory, else BYTE
+                  [fill offset|random] [verb read,write,...] [threads N]
+                                                                    HOW: a name of state.HOWS; TYPE: memory, else BYTE
               view [@BYTES] ETYPE [FILETYPE] [rep NAME]             without FILETYPE: the etype
               seek OFFSET [cur|end]   seek_shared OFFSET [cur|end]   wait REQUEST... [STYLE]
               size BYTES   preallocate BYTES   atomicity on|off   sync   fence   query [shared]   close H
               open H [file F] [comm C] [mode A,B] [each] [HINT=VALUE...]   delete F
+              posix stat|read|remove F   posix rename F G   posix write F BYTES @OFFSET   (outside.py)
+              kill [RANKS]|launcher|delegates   job   limit BYTES|-1
             F is a number or a name; a name that begins with ./ is another name of the file behind that, null is none.
             ``CALL fails CLASS [or CLASS...]``: on each rank the call must give an error of a class (``or none``: or
             no error), and it changes nothing. Only such a call may be wrong: on a handle that is closed, with the type
@@ -40,6 +44,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
+from differential.outside import POSIX
 from differential.program import STYLES
 from differential.simulate import Simulation
 from differential.state import ACCESS, BYTE, ERRORS, HOWS, Case, Illegal, Op
@@ -76,6 +81,7 @@ ATOMS = {"f90_real": 2, "f90_integer": 1}
 MOST = 1 << 20
 #: Of a case, what tells how it was drawn or is added before each run.
 DRAWN = ("strategies", "families", "id", "hazards", "owned")
+WITHOUT_HANDLE = ("sync", "fence", "wait", "open", "close", "delete", "posix", "kill", "job", "limit")
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -333,11 +339,16 @@ class Reader:
                 case["seed"] = self.number()
             elif self.skip("mode"):
                 case["mode"] = self.several(MODES[1:], "a mode")
+            elif self.skip("disk"):
+                case["disk"] = self.number()
+            elif self.skip("fault"):
+                case["fault"] = self.next
+                self.at += 1
             elif self.next in FLAGS:
                 case[self.next] = True
                 self.at += 1
             elif not self.hint(case["hints"]):
-                self.fail(f"comm, fill, file, {', '.join(FLAGS)}, mode, seed, a hint NAME=VALUE or |")
+                self.fail(f"comm, disk, fault, fill, file, {', '.join(FLAGS)}, mode, seed, a hint NAME=VALUE or |")
         return case
 
     def hint(self, hints: dict[str, str]) -> bool:
@@ -372,7 +383,7 @@ class Reader:
         self.at += 1
         op: Op = {"op": kind}
         takes(self, op)
-        if self.next == "on" and kind not in ("sync", "fence", "wait", "open", "close", "delete"):
+        if self.next == "on" and kind not in WITHOUT_HANDLE:
             self.at += 1
             op["h"] = self.number()
         return op
@@ -397,12 +408,14 @@ class Reader:
                 op["req"] = self.number()
             elif self.skip("snap"):
                 op["snap"] = True
+            elif self.skip("threads"):
+                op["threads"] = self.number()
             elif self.skip("fill"):
                 op["fill"] = self.one_of(("offset", "random"), "what is written")
             elif op["op"] == "mixed" and self.skip("verb"):
                 op["verb"] = self.each(lambda _: self.one_of(("read", "write"), "what the rank does"))
             else:
-                self.fail("@, by, bottom, large, as, snap, fill, verb (of mixed), on or |")
+                self.fail("@, by, bottom, large, as, snap, fill, threads, verb (of mixed), on or |")
         explicit = HOWS[op["how"]].pointer == "explicit"
         if explicit != ("at" in op):
             self.fail(f"@OFFSET with {op['how']}" if explicit else f"no @OFFSET with {op['how']}")
@@ -464,8 +477,7 @@ class Reader:
                 place = places[index + 1]
                 simulation.step(index, op)
             place = len(self.text.rstrip())
-            if simulation.pending:
-                raise Illegal("requests are left")
+            simulation.end()
         except Illegal as error:
             call = self.text[place:].split("|")[0].strip()
             self.fail(f"no legal program: {error}: {call or 'the end'}", place)
@@ -492,6 +504,24 @@ def _query(reader: Reader, op: Op) -> None:
     op["shared"] = reader.skip("shared")
 
 
+def _posix(reader: Reader, op: Op) -> None:
+    op["what"] = reader.one_of(POSIX, "a POSIX call")
+    op["file"] = str(reader.file())
+    if op["what"] == "rename":
+        op["to"] = str(reader.file())
+    elif op["what"] == "write":
+        op["count"] = reader.number()
+        reader.need("@")
+        op["at"] = reader.number()
+
+
+def _kill(reader: Reader, op: Op) -> None:
+    op["who"] = reader.next
+    if not reader.skip("launcher", "delegates"):
+        op["who"] = "ranks"
+        op["ranks"] = reader.some_ranks()
+
+
 def _nothing(reader: Reader, op: Op) -> None:
     """Take nothing: the call has no words."""
 
@@ -511,6 +541,10 @@ CALLS: dict[str, Callable[[Reader, Op], None]] = {
     "sync": _nothing,
     "fence": _nothing,
     "delete": _delete,
+    "posix": _posix,
+    "kill": _kill,
+    "job": _nothing,
+    "limit": _number_of("bytes"),
 }
 
 
@@ -678,6 +712,7 @@ def _access(op: Op) -> str:
     if "req" in op:
         text += f" as {op['req']}"
     text += " snap" if op.get("snap") else ""
+    text += f" threads {op['threads']}" if "threads" in op else ""
     text += f" fill {op['fill']}" if "fill" in op else ""
     return text + (f" verb {','.join(op['verb'])}" if "verb" in op else "")
 
@@ -704,7 +739,7 @@ def _told_call(op: Op) -> str:
         text += f" {op['whence']}" if op["whence"] != "set" else ""
     elif kind == "wait":
         text += f" {' '.join(map(str, op['reqs']))}" + (f" {op['style']}" if op["style"] != "wait" else "")
-    elif kind in ("size", "preallocate"):
+    elif kind in ("size", "preallocate", "limit"):
         text += f" {op['bytes']}"
     elif kind == "atomicity":
         text += " on" if op["flag"] else " off"
@@ -712,6 +747,12 @@ def _told_call(op: Op) -> str:
         text += " shared" if op["shared"] else ""
     elif kind == "delete":
         text += f" {op['file']}"
+    elif kind == "posix":
+        text += f" {op['what']} {op['file']}"
+        text += f" {op['to']}" if op["what"] == "rename" else ""
+        text += f" {op['count']} @{op['at']}" if op["what"] == "write" else ""
+    elif kind == "kill":
+        text += _ranks([*op["ranks"], False]) if op["who"] == "ranks" else f" {op['who']}"
     elif kind == "close":
         return f"close {op['h']}"
     elif kind == "open":
@@ -729,6 +770,8 @@ def told(case: Case) -> str:
     text += "" if case["fill"] == "random" else f" fill {case['fill']}"
     text += "".join(f" {name}" for name in FLAGS if case.get(name))
     text += f" mode {','.join(case['mode'])}" if "mode" in case else ""
+    text += f" disk {case['disk']}" if "disk" in case else ""
+    text += f" fault {case['fault']}" if "fault" in case else ""
     text += "" if case["seed"] == 1 else f" seed {case['seed']}"
     text += "".join(f" {name}={value}" for name, value in case["hints"].items())
     return " | ".join([text, *map(told_call, case["ops"])])

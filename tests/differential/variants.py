@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from differential import arms
 from differential.arms import Setting, launch, ready
 from differential.ownership import missing_calls
 from differential.state import Case
@@ -57,7 +58,8 @@ class Variant:
     delegates : I/O delegates.
     subfiles : how many, and their unit.
     gpu : three of four buffers are in the memory of a pretended GPU.
-    shows : a counter of the worker that is not zero if the variant is in force.
+    alone : no other variant shares its launches; a program starts delegates once, in one mode.
+    shows : counters of the worker that are not zero if the variant is in force.
     """
 
     hints: str = ""
@@ -65,7 +67,8 @@ class Variant:
     delegates: int = 0
     subfiles: tuple[int, int] | None = None
     gpu: bool = False
-    shows: str = ""
+    alone: bool = False
+    shows: tuple[str, ...] = ()
 
     def setting(self) -> Setting:
         """Return how a case is launched alone under this variant."""
@@ -84,19 +87,21 @@ class Variant:
 VARIANTS = {
     "native": Variant(arm="native"),
     "default": Variant(),
-    "direct": Variant(hints="mpiox_exchange=direct", shows="direct_calls"),
-    "even": Variant(hints=f"{EXCHANGED}:mpiox_partition=even", shows="rounds"),
-    "aligned": Variant(hints=f"{EXCHANGED}:mpiox_partition=aligned", shows="rounds"),
-    "static_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=static_cyclic", shows="rounds"),
-    "group_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=group_cyclic", shows="rounds"),
-    "transpose": Variant(hints=f"{EXCHANGED}:mpiox_partition=transpose", shows="rounds"),
-    "nodes": Variant(hints=f"{EXCHANGED}:mpiox_ranks_per_node=1", shows="messages"),
+    "direct": Variant(hints="mpiox_exchange=direct", shows=("direct_calls",)),
+    "even": Variant(hints=f"{EXCHANGED}:mpiox_partition=even", shows=("rounds",)),
+    "aligned": Variant(hints=f"{EXCHANGED}:mpiox_partition=aligned", shows=("rounds",)),
+    "static_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=static_cyclic", shows=("rounds",)),
+    "group_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=group_cyclic", shows=("rounds",)),
+    "transpose": Variant(hints=f"{EXCHANGED}:mpiox_partition=transpose", shows=("rounds",)),
+    "nodes": Variant(hints=f"{EXCHANGED}:mpiox_ranks_per_node=1", shows=("messages",)),
     "synchronous": Variant(hints="mpiox_synchronous=true"),
-    "delegates": Variant(delegates=2, shows="delegated_writes"),
-    "spawn": Variant(delegates=1, hints="mpiox_delegate_mode=spawn", shows="delegated_writes"),
-    "cached": Variant(delegates=2, hints="mpiox_collective=cached", shows="delegated_writes"),
-    "subfiles": Variant(subfiles=(4, 97), shows="merge"),
-    "gpu": Variant(gpu=True, hints="mpiox_device_buffer=97"),
+    "delegates": Variant(delegates=2, shows=("delegated_writes",)),
+    "spawn": Variant(
+        delegates=1, hints="mpiox_delegate_mode=spawn", alone=True, shows=("delegated_writes", "delegates_killed")
+    ),
+    "cached": Variant(delegates=2, hints="mpiox_collective=cached", shows=("delegated_writes",)),
+    "subfiles": Variant(subfiles=(4, 97), shows=("merge",)),
+    "gpu": Variant(gpu=True, alone=True, hints="mpiox_device_buffer=97"),
 }
 
 
@@ -113,6 +118,8 @@ class Results:
 def runs_under(entry: Entry, name: str) -> bool:
     """Tell whether a case runs under a variant."""
     if _declared(entry.skipped, name, mpi_family() or ""):
+        return False
+    if "disk" in entry.case and not arms.has_small_disks():
         return False
     chosen = not entry.only or any(fnmatch.fnmatchcase(name, only) for only in entry.only)
     return chosen and (VARIANTS[name].subfiles is None or is_native_data(entry.case))
@@ -140,14 +147,16 @@ class Shared:
 
 def run_under(entries: Iterable[Entry], names: Iterable[str]) -> Results:
     """Run cases under variants."""
-    groups: dict[tuple[str, bool], Shared] = {}
+    groups: dict[tuple[str, str, int], Shared] = {}
     keys: list[tuple[str, str]] = []
     for name in names:
         variant, alone = VARIANTS[name], VARIANTS[name].setting()
         start = Setting(arms=alone.arms, limit_s=alone.limit_s, env=variant.at_start())
-        group = groups.setdefault((variant.arm, variant.gpu), Shared(setting=start))
         for entry in entries:
             if runs_under(entry, name):
+                disk = entry.case.get("disk", 0)
+                shared = Shared(setting=replace(start, disk=disk))
+                group = groups.setdefault((variant.arm, name if variant.alone else "", disk), shared)
                 own = {"id": len(keys), "env": dict(alone.env)}
                 own |= {"subfiles": alone.subfiles} if alone.subfiles else {}
                 group.cases[entry.case["ranks"]].append(entry.case | own)

@@ -1,10 +1,10 @@
 """One launch of the differential test: every rank makes the calls of the same list of cases and writes what it saw.
 
 Started by run.py under mpirun as ``worker.py JOB``, where JOB is a JSON file: folder, out (progress lines), cases,
-arm, limit_s, library. In the arm "ours" the library is in charge; in "native" it is not there or, with ``library``, has
-the hint mpiox_enable=false, which hands every call to the MPI library. Each rank appends one pickle per case to a file
-of its own, rank 0 one line to the progress file before each, so that a crash or a hang costs one case
-only. Nobody compares here: run.py does, while the next launch runs.
+arm, limit_s, library, part (the number of this job in the cases). In the arm "ours" the library is in charge; in
+"native" it is not there or, with ``library``, has the hint mpiox_enable=false, which hands every call to the MPI
+library. Each rank appends one pickle per case to a file of its own, rank 0 one line to the progress file before each,
+so that a crash or a hang costs one case only. Nobody compares here: run.py does, while the next launch runs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from mpi4py import MPI  # noqa: E402
 
 from differential.calls import Rank  # noqa: E402
 from differential.compare import POISON  # noqa: E402
+from differential.outside import parts, storage_fails  # noqa: E402
 from differential.ownership import managed_calls  # noqa: E402
 from differential.state import Case, initial_file  # noqa: E402
 from support import subfiles  # noqa: E402
@@ -168,12 +169,13 @@ def read_otherwise(path: pathlib.Path, held: bytes, stats: dict[str, int]) -> li
     return problems
 
 
-def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any]:
-    """Run one case in one arm; what this rank saw."""
+def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog, own: IO[bytes]) -> None:
+    """Run one case in one arm, and write what this rank saw."""
     stem = os.path.join(JOB["folder"], f"{arm}.{case.get('id', case['seed'])}")  # no name of a case before
     several = case.get("subfiles", JOB.get("subfiles"))
-    if comm.rank == 0:
-        for old in pathlib.Path(JOB["folder"]).glob(f"{arm}.*"):
+    first = parts(case)[JOB["part"]]
+    if comm.rank == 0 and first == 0:
+        for old in pathlib.Path(JOB["folder"]).glob(f"{arm}.*") if not JOB["jobs"] else ():
             subfiles.remove(old)
         if case["initial"] >= 0 and several:
             subfiles.store(pathlib.Path(f"{stem}.0"), initial_file(case).tobytes(), *several)
@@ -184,9 +186,9 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
                 os.fsync(file.fileno())  # other hosts may have another cache
     comm.Barrier()
     managed = managed_calls(case) if arm == "ours" else [False] * len(case["ops"])
-    problems = poison(case, comm) if any(managed) else []
+    problems = poison(case, comm) if any(managed) and not storage_fails(case) else []
     started_s = time.perf_counter()
-    stats = dict.fromkeys((*COUNTERS, *WAYS), 0)
+    stats = dict.fromkeys((*COUNTERS, *WAYS, "delegates_killed"), 0)
 
     def count(fh: MPI.File) -> None:
         found = mpiio_ext.stats.of(fh)
@@ -200,25 +202,33 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> di
 
     run = Rank(case, comm, stem, managed, watchdog, hints)
     run.on_close = count if arm == "ours" else None
+    run.steps = slice(first, [*parts(case), len(case["ops"])][JOB["part"] + 1])
+
+    def write(results: list[dict[str, Any]], files: dict[str, bytes | None] | None = None) -> None:
+        seen = {
+            "id": case.get("id", case["seed"]),
+            "arm": arm,
+            "rank": comm.rank,
+            "results": results,
+            "problems": problems,
+            "notes": run.notes,
+            "stats": stats if arm == "ours" else {},
+            "elapsed_s": time.perf_counter() - started_s,
+            "files": files,
+        }
+        pickle.dump(seen, own)
+        own.flush()
+
+    run.before_death = write
     results = run.run()
     run.close()
-    elapsed_s = time.perf_counter() - started_s
+    stats["delegates_killed"] = run.delegates_killed
     comm.Barrier()
     files = run.snapshot()
     for name, held in (files or {}).items() if several else ():
         problems += read_otherwise(pathlib.Path(run.path(name)), held, stats) if held is not None else []
     comm.Barrier()  # another rank may be the first of the next case, which removes the files
-    return {
-        "id": case.get("id", case["seed"]),
-        "arm": arm,
-        "rank": comm.rank,
-        "results": results,
-        "problems": problems,
-        "notes": run.notes,
-        "stats": stats if arm == "ours" else {},
-        "elapsed_s": elapsed_s,
-        "files": files,
-    }
+    write(results, files)
 
 
 def run_cases(out: IO[str], own: IO[bytes]) -> None:
@@ -232,15 +242,14 @@ def run_cases(out: IO[str], own: IO[bytes]) -> None:
         start = {"start": case.get("id", case["seed"]), "seed": case["seed"], "arm": arm}
         out.write(json.dumps(start) + "\n")
         watchdog.enter(arm, 1.0 if arm == "ours" else 0.25)  # native ends within milliseconds or never
-        given = {name: os.environ.pop(name, None) for name in case.get("env", {})}
-        os.environ.update(case.get("env", {}))  # which the library reads when a file is opened
-        seen = run_arm(case, arm, comm, watchdog)
+        env = case.get("env", {}) | ({"MPIOX_FAULT": case["fault"]} if "fault" in case else {})
+        given = {name: os.environ.pop(name, None) for name in env}
+        os.environ.update(env)  # which the library reads when a file is opened
+        run_arm(case, arm, comm, watchdog, own)
         for name, value in given.items():
             os.environ.pop(name)
             os.environ.update({} if value is None else {name: value})
         watchdog.leave()
-        pickle.dump(seen, own)
-        own.flush()
     out.write(json.dumps({"end": True}) + "\n")
 
 
