@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support import cbuild
-
 #: Names the driver's library to the processes that a test launches.
 VARIABLE = "PRETENDED_GPU"
 _SOURCE = pathlib.Path(__file__).resolve().parents[1] / "programs" / "pretended_gpu.c"
@@ -46,6 +44,8 @@ class Driver(enum.Enum):
 @functools.cache
 def library(driver: Driver = Driver.CUDA) -> str:
     """Return the driver's library, compiled."""
+    from support import cbuild  # it imports pytest and hypothesis: 0.13 s of each rank that only uses the driver
+
     command = [cbuild.compiler(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g1", "-shared", "-fPIC"]
     name, option = driver.value
     return str(cbuild.compile_c([*command, option, str(_SOURCE), "-pthread"], name))
