@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from differential import arms
@@ -145,10 +145,13 @@ class Shared:
     cases: dict[int, list[Case]] = field(default_factory=lambda: collections.defaultdict(list))
 
 
-def run_under(entries: Iterable[Entry], names: Iterable[str]) -> Results:
+def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
     """Run cases under variants."""
     groups: dict[tuple[str, str, int], Shared] = {}
     keys: list[tuple[str, str]] = []
+    known = {
+        entry.name: ready([dict(entry.case)], Setting(arms=()))[0] for entry in entries
+    }  # the same under each variant
     for name in names:
         variant, alone = VARIANTS[name], VARIANTS[name].setting()
         start = Setting(arms=alone.arms, limit_s=alone.limit_s, env=variant.at_start())
@@ -159,13 +162,13 @@ def run_under(entries: Iterable[Entry], names: Iterable[str]) -> Results:
                 group = groups.setdefault((variant.arm, name if variant.alone else "", disk), shared)
                 own = {"id": len(keys), "env": dict(alone.env)}
                 own |= {"subfiles": alone.subfiles} if alone.subfiles else {}
-                group.cases[entry.case["ranks"]].append(entry.case | own)
+                group.cases[entry.case["ranks"]].append(known[entry.name] | own)
                 keys.append((entry.name, name))
     results = Results()
     for group in groups.values():
         for ranks, cases in sorted(group.cases.items()):
             by_id = {case["id"]: case for case in cases}
-            for line in launch(ready(cases, group.setting), ranks, group.setting):
+            for line in launch(cases, ranks, group.setting):
                 problems = [*line["problems"], *line.get("notes", [])]
                 if line["arm"] == "ours" and not problems:
                     problems += filter(None, [missing_calls(by_id[line["id"]], line["stats"])])
