@@ -8,13 +8,17 @@ import pytest
 
 from differential import text, variants
 
-ENTRIES = [entry for path in sorted(text.FOLDER.glob("*.case")) for entry in text.read_file(path)]
+
+@functools.cache
+def entries() -> list[text.Entry]:
+    """Return all cases, which the model checks: not while tests are collected, by every worker."""
+    return [entry for path in sorted(text.FOLDER.glob("*.case")) for entry in text.read_file(path)]
 
 
 @functools.cache
 def results(names: tuple[str, ...]) -> variants.Results:
     """Run all cases under variants, which share launches."""
-    return variants.run_under(ENTRIES, names)
+    return variants.run_under(entries(), names)
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def found(request: pytest.FixtureRequest) -> variants.Results:
 def complaints(name: str, family: str, found: variants.Results) -> list[str]:
     """Return which cases do not end as declared under a variant."""
     wrong = []
-    for entry in ENTRIES:
+    for entry in entries():
         problems = found.problems.get((entry.name, name))
         if problems is None:
             continue
@@ -55,7 +59,7 @@ def test_cases(extension: str, family: str, name: str, found: variants.Results) 
 
 
 def test_declarations_name_variants() -> None:
-    for entry in ENTRIES:
+    for entry in entries():
         for name in [*entry.only, *(each.variant for each in entry.excepted)]:
             chosen = text.Entry(name="", case=entry.case, text="", only=(name,))
             assert any(variants.runs_under(chosen, variant) for variant in variants.VARIANTS), (entry.where, name)

@@ -153,12 +153,13 @@ def check(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
         return
     tests: dict[pathlib.Path, set[str]] = {}
     for item in items:
-        if TESTS not in item.path.resolve().parents:  # a test that a test has made
-            continue
-        names = tests.setdefault(file_of(item.path), set())
+        names = tests.setdefault(item.path, set())
         if "expected" in getattr(item, "fixturenames", ()):
             names.add(item.name)
-    for path, names in tests.items():
+    for module, names in tests.items():
+        if TESTS not in module.resolve().parents:  # a test that a test has made
+            continue
+        path = file_of(module)
         gone = {section for section in read(path) if section.partition(" #")[0] not in names}
         if gone and config.getoption("--update"):
             change(path, {}, gone)
