@@ -113,11 +113,8 @@ class PnetcdfFile(OpenFile):
         """Carry out everything posted."""
         if collective:
             self._file.wait_all()
-        elif self.where.independent:
-            self._file.wait()
         else:
-            with self._file.independent():
-                self._file.wait()
+            self._file.wait()
         self._finish()
 
     def sync(self) -> None:
