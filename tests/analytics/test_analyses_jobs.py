@@ -12,7 +12,7 @@ from mpiio_ext.analytics.analyses.read_ratio import read_ratio
 from mpiio_ext.analytics.analyses.sequential import sequential
 from mpiio_ext.analytics.analyses.sharing import sharing
 from mpiio_ext.analytics.errors import AnalyticsError
-from tests.support.analytics_jobs import many, source
+from support.analytics_jobs import many, source
 
 
 def test_applications_are_ranked_in_both_directions() -> None:

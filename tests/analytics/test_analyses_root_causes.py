@@ -14,7 +14,7 @@ from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.drawing import draw
 from support.expected import Expected
-from tests.support.analytics_jobs import source
+from support.analytics_jobs import source
 
 GB = 10**9
 

@@ -18,8 +18,8 @@ from mpiio_ext.analytics.report.job import charts, document, facts, job_tables, 
 from mpiio_ext.analytics.report.job_page import _plain, job_page
 from mpiio_ext.analytics.report.output import job_text
 from mpiio_ext.analytics.report.store import store_page
-from tests.support.analytics_jobs import many, source
-from tests.support.html_page import Page
+from support.analytics_jobs import many, source
+from support.html_page import Page
 
 START = 1_517_126_400.0  # a multiple of 5 s
 

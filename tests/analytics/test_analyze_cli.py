@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 
 from mpiio_ext.cli import main
 from mpiio_ext.common.extras import darshan_library
-from tests.support import report_results as results
-from tests.support.html_page import Page
-from tests.support.parts import require
+from support import report_results as results
+from support.html_page import Page
+from support.parts import require
 
 require("darshan")
 

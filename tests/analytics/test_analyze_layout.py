@@ -15,8 +15,8 @@ from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
 from mpiio_ext.cli import main
 from support.parts import require
-from tests.support import fake_logs
-from tests.support.analytics_query import Store
+from support import fake_logs
+from support.analytics_query import Store
 
 require("ibis", "duckdb")
 
