@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.cases import Case, Cases
+from support.partition_methods import METHODS
 
 pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
@@ -206,7 +207,6 @@ for nodes in (0, 1, 2):
         arguments=("{folder}/file",),
         environment={"MPIOX_HINTS": "*:mpiox_exchange=two_phase", "MPIOX_RANKS_PER_NODE": str(nodes)},
     )
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 CASES |= {
     f"apart {method} {nodes}": Case(
         text=APART,

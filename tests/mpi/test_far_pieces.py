@@ -9,12 +9,12 @@ import pytest
 from support.cases import Case, Cases
 from support.fuzz import seed
 from support.launch import MEMORY
+from support.partition_methods import METHODS
 
 pytestmark = pytest.mark.mpi
 
 PLACE = MEMORY or "{folder}"
 GIB = 1 << 30
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
 # Every rank has PIECES pieces, each GAP bytes behind that of the rank before: one call, statistics of all ranks.
 FAR = """

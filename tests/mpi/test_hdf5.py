@@ -13,6 +13,7 @@ import pytest
 
 from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, base_environment, json_lines, mpi_run, of_ranks, python_alone, python_run
+from support.partition_methods import METHODS
 
 pytestmark = pytest.mark.mpi
 
@@ -27,7 +28,6 @@ print("equal")
 
 
 RANKS = (1, 2, 3, 4, 5)
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 #: Small stripes, two pretended nodes.
 GEOMETRY = (
     "mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:cb_buffer_size=1024:cb_nodes=3:mpiox_ranks_per_node=2"

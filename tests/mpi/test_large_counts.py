@@ -12,6 +12,7 @@ import pytest
 from support.cases import Case, Cases, program_case
 from support.cbuild import failed_checks, mpi_program
 from support.launch import MEMORY, PROGRAMS, mpi_run, of_ranks, python_run
+from support.partition_methods import METHODS
 
 pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
@@ -30,7 +31,6 @@ def run(folder: pathlib.Path, case: str, ranks: int, hints: str = "", timeout_s:
 
 HINTS = ("", "*:mpiox_ranks_per_node=2", "*:mpiox_exchange=direct")
 KINDS = ("offsets", "vector", "subarray", "memory")
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
 
 #: Where a file system keeps nothing on disk: holes of GiB, met by many windows, cost seconds of system time on others.

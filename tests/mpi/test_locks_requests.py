@@ -13,12 +13,12 @@ import pytest
 from mpiio_ext.partitioning import Geometry
 from mpiio_ext.partitioning.locks import lustre, simulate
 from support import launch
+from support.partition_methods import METHODS
 
 pytestmark = pytest.mark.mpi
 
 KIB, MIB = 2**10, 2**20
 STRIPE, WINDOW, RANKS = 64 * KIB, MIB, 4
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 #: First byte, bytes of the region, servers, aggregators.
 REGIONS = ((0, 32 * MIB, 3, 2), (0, 8 * MIB, 4, 4), (5000, 8 * MIB - 12, 3, 2))
 

@@ -11,6 +11,7 @@ import pytest
 from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
 from support.marks import slow
+from support.partition_methods import METHODS
 
 pytestmark = pytest.mark.mpi
 
@@ -45,7 +46,6 @@ try:
 except OSError as error:
     print("raised", str(error.filename).endswith("missing.nc"))
 """
-METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 GEOMETRY = (
     "mpiox_exchange=two_phase:striping_unit=512:striping_factor=3:cb_buffer_size=1024:cb_nodes=3:mpiox_ranks_per_node=2"
 )

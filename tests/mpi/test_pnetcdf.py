@@ -11,6 +11,7 @@ import pytest
 
 from support.cases import Case, Cases, program_case
 from support.launch import PROGRAMS, of_ranks, python_alone
+from support.partition_methods import METHODS
 
 pytestmark = [pytest.mark.mpi, pytest.mark.both]
 
@@ -106,10 +107,7 @@ def test_nonblocking_aggregates(pnetcdf: None, cases: Cases) -> None:
     assert nonblocking[0]["collective_writes"] < 5
 
 
-METHODS = [
-    *(("nonblocking", method) for method in ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")),
-    ("blocking", "transpose"),
-]
+WAYS = [*(("nonblocking", method) for method in METHODS), ("blocking", "transpose")]
 GEOMETRY = (
     "mpiox_exchange=two_phase:striping_unit=256:striping_factor=3:cb_buffer_size=512:cb_nodes=3:mpiox_ranks_per_node=2"
 )
@@ -125,7 +123,7 @@ def without_padding(path: pathlib.Path, offsets: dict[str, int]) -> bytes:
     return bytes(content)
 
 
-@pytest.mark.parametrize(("mode", "method"), METHODS)
+@pytest.mark.parametrize(("mode", "method"), WAYS)
 def test_methods_leave_the_native_bytes(pnetcdf: None, cases: Cases, mode: str, method: str) -> None:
     """The MPI library alone and every method: the same file, small stripes, two pretended nodes."""
     native, seen = outcome(cases, f"native {mode}")
@@ -236,7 +234,7 @@ def test_errors(pnetcdf: None, cases: Cases) -> None:
 
 CASES = {f"{mode} {ranks}": calls(mode, ranks) for mode, ranks in ROUND_TRIPS}
 CASES |= {f"native {mode}": calls(mode, 4, NATIVE) for mode in ("nonblocking", "blocking")}
-CASES |= {f"{mode} {method}": calls(mode, 4, f"*.nc:mpiox_partition={method}:{GEOMETRY}") for mode, method in METHODS}
+CASES |= {f"{mode} {method}": calls(mode, 4, f"*.nc:mpiox_partition={method}:{GEOMETRY}") for mode, method in WAYS}
 CASES["errors"] = Case(text=ERRORS, ranks=2, files={"other.nc": "no netCDF file" * 100, "closed.nc": ""})
 
 

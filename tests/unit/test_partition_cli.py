@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.cli import main
+from support.partition_methods import METHODS
 
 FIGURE2 = ["--servers", "3", "--aggregators", "6", "--stripes", "36"]
 
@@ -87,7 +88,7 @@ def test_json() -> None:
     }
 
 
-@pytest.mark.parametrize("method", ["even", "aligned", "static_cyclic", "group_cyclic", "transpose"])
+@pytest.mark.parametrize("method", METHODS)
 def test_json_bytes_are_clipped(method: str) -> None:
     region = ["--start", "1500k", "--end", "12345678"]
     data = json.loads(run("--servers", "3", "--aggregators", "5", *region, "--method", method, "--json").output)
