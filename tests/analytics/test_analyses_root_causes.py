@@ -13,8 +13,8 @@ from mpiio_ext.analytics.analyses.root_causes import root_causes
 from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.drawing import draw
-from support.expected import Expected
 from support.analytics_jobs import source
+from support.expected import Expected
 
 GB = 10**9
 

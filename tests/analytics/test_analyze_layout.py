@@ -14,9 +14,9 @@ from mpiio_ext.analytics.setup import load_setup
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
 from mpiio_ext.cli import main
-from support.parts import require
 from support import fake_logs
 from support.analytics_query import Store
+from support.parts import require
 
 require("ibis", "duckdb")
 

@@ -215,14 +215,14 @@ def test_times_are_in_the_zone_of_the_site(tmp_path: pathlib.Path) -> None:
 def test_a_bad_line_is_left_out_and_named(tmp_path: pathlib.Path, line: str, reason: str) -> None:
     outcome, rows = one(tmp_path, TEXT + line.replace("100|", "104|", 1) + "\n")
     assert (outcome.status, set(rows)) == ("partial", {100, 101, 102})
-    assert "line 9" in outcome.reason or "line 8" in outcome.reason
+    assert "line 9" in outcome.reason
     assert reason.replace("x100", "x104") in outcome.reason
 
 
 def test_tasks_of_arrays_need_their_own_id(tmp_path: pathlib.Path) -> None:
     outcome, rows = one(tmp_path, "JobID|State\n7_1|COMPLETED\n7_2|FAILED\n8|COMPLETED\n")
     assert (outcome.status, set(rows)) == ("partial", {8})
-    assert "needs" in outcome.reason or "JobIDRaw" in outcome.reason
+    assert "JobIDRaw" in outcome.reason
 
 
 def test_json(tmp_path: pathlib.Path) -> None:

@@ -30,9 +30,9 @@ from mpiio_ext.common.darshanfile import MODULES, DarshanFile
 from support import darshan_rows
 from support.darshan_logs import Job, Log, make_log, place_of, posix
 from support.expected import Expected
+from support.html_page import Page
 from support.job_logs import written_log
 from support.marks import slow
-from support.html_page import Page
 
 SAMPLES = pathlib.Path(__file__).parent.parent / "samples" / "diagnosis"
 GB = 1 << 30

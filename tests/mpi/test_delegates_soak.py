@@ -26,6 +26,7 @@ pytestmark = pytest.mark.mpi
 
 SOAK = PROGRAMS / "delegates_soak.py"
 LIMIT_S = 300.0  # beyond what was asked for
+FEWEST_LOOKS = 12  # LOOKS of the program
 GRACE_S = 60.0
 MEBI = 1 << 20
 CACHE = "mpiox_delegate_cache=8m:mpiox_delegate_timeout=120"
@@ -107,14 +108,19 @@ def play(
     return looks, text, delegates
 
 
-def check_flat(looks: list[Look], delegates: set[int]) -> None:
-    """Nothing may grow from the first third of the looks to the last."""
-    assert len(looks) >= 12, len(looks)
-    part = max(len(looks) // 3, 2)
-    for pid in looks[-1]:
-        assert pid in looks[1], f"process {pid} came later"
-        early = [seen[pid] for seen in looks[1 : 1 + part] if pid in seen]
-        late = [seen[pid] for seen in looks[-part:] if pid in seen]
+def check_flat(looks: list[Look], delegates: set[int], ranks: int) -> None:
+    """Nothing may grow from the first third of the looks to the last, and no process may come or go.
+
+    The first look is left out: processes may still start then.
+    """
+    assert len(looks) >= FEWEST_LOOKS, len(looks)
+    steady, part = looks[1:], max(len(looks) // 3, 2)
+    assert len(steady[0].keys() - delegates) >= ranks, f"{ranks} ranks run, and of these were seen {steady[0]}"
+    for seen in steady:
+        assert seen.keys() == steady[0].keys(), "a process came or went"
+    for pid in steady[0]:
+        early = [seen[pid] for seen in steady[:part]]
+        late = [seen[pid] for seen in steady[-part:]]
         limits = OF_DELEGATES if pid in delegates else OF_RANKS
         for name in ("descriptors", "threads", "shared_mappings"):
             before, after = (max(getattr(state, name) for state in states) for states in (early, late))
@@ -132,7 +138,7 @@ def check(folder: pathlib.Path, mode: str, ranks: int, seconds: float, **environ
     looks, text, delegates = play(folder, ranks, seconds, {"MPIOX_HINTS": HINTS[mode], **MALLOC, **environment})
     print(text.splitlines()[-1], f"{len(looks)} looks", looks[1], looks[-1], sep="\n")
     assert bool(delegates) == (mode != "thread"), text[-3000:]
-    check_flat(looks, delegates)
+    check_flat(looks, delegates, ranks)
     assert not shared_memory() - before
 
 
