@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -22,45 +23,12 @@ from support.processes import Job, job
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 SIZE = 15000
-#: Opens a file, and does one of these for each line that is put into FILE.orders: write, empty, close.
-PROGRAM = """
-import os, sys, time
-import numpy as np
-from mpi4py import MPI
-
-name, mode, own = sys.argv[1], getattr(MPI, f"MODE_{sys.argv[2]}"), sys.argv[3]
-print(f"pid {os.getpid()}", flush=True)
-try:
-    fh = MPI.File.Open(MPI.COMM_SELF, name, mode)
-except MPI.Exception as error:
-    print("refused", error.Get_error_class() == MPI.ERR_NO_SUCH_FILE, flush=True)
-    sys.exit()
-print("opened", fh.Get_size(), flush=True)
-done = 0
-while True:
-    orders = open(own).read().split() if os.path.exists(own) else []
-    for order in orders[done:]:
-        if order == "write":
-            fh.Write_at(0, np.arange(15000).astype("u1"))
-        elif order == "empty":
-            fh.Set_size(0)
-        elif order == "read":
-            back = np.zeros(15000, "u1")
-            fh.Read_at(0, back)
-            assert (back == np.arange(15000).astype("u1")).all()
-        else:
-            fh.Close()
-        done += 1
-        print("done", done, flush=True)
-        if order == "close":
-            sys.exit()
-    time.sleep(0.01)
-"""
+OPENER = pathlib.Path(__file__).parents[1] / "programs" / "subfiles_opener.py"
 DATA = bytes(place % 256 for place in range(SIZE))
 
 
 class Program:
-    """One that has the file open."""
+    """A program that has the file of subfiles open."""
 
     def __init__(self, running: Job, orders: pathlib.Path) -> None:
         self.running, self._orders, self._count = running, orders, 0
@@ -81,10 +49,9 @@ class Program:
 
 @contextlib.contextmanager
 def program(path: pathlib.Path, mode: str, number: int, *, wait: bool = True) -> Iterator[Program]:
-    """Start one."""
-    script, orders = path.parent.parent / f"program{number}.py", path.parent.parent / f"orders{number}"
-    script.write_text(PROGRAM, encoding="utf-8")
-    words = [str(launcher()), "-n", "1", sys.executable, str(script), str(path), mode, str(orders)]
+    """Start a program that opens the file; it ends with the block."""
+    orders = path.parent.parent / f"orders{number}"
+    words = [str(launcher()), "-n", "1", sys.executable, str(OPENER), str(path), mode, str(orders), str(SIZE)]
     with job(words, path.parent.parent / f"log{number}", preload_environment()) as running:
         if wait:
             running.wait_for("opened", 60)
@@ -99,22 +66,20 @@ def path(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "files" / "file"
 
 
-def unfinish(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """Have a program write it, and kill that."""
+def unfinish(path: pathlib.Path) -> None:
+    """Leave a file of subfiles that a killed program was writing."""
     with program(path, "RDWR", 9) as killed:
         killed.do("write")
         killed.kill()
     assert subfiles.read_index(path).size is None
 
 
-@pytest.mark.parametrize("first", [0, *slow(1)])
-def test_an_unfinished_file_that_two_open_stays_unfinished(
-    path: pathlib.Path, tmp_path: pathlib.Path, first: int
-) -> None:
-    unfinish(path, tmp_path)
+@pytest.mark.parametrize("reverse", [False, *slow(True)], ids=["in turn", "in reverse"])
+def test_an_unfinished_file_that_two_open_stays_unfinished(path: pathlib.Path, reverse: bool) -> None:
+    unfinish(path)
     with program(path, "RDWR", 0) as one, program(path, "RDWR", 1) as other:
         assert "it was never closed" in one.running.text()
-        for each in (one, other)[:: -1 if first else 1]:
+        for each in (other, one) if reverse else (one, other):
             each.do("close")
             assert subfiles.read_index(path).size is None
     assert command("check", path).exit_code == 1
@@ -172,36 +137,32 @@ def test_nobody_removes_what_is_open(path: pathlib.Path, work: list[str], mode: 
     assert [one.name for one in path.parent.iterdir()] == ([] if work == ["rm"] else ["file"])
 
 
-@pytest.mark.slow_with(
-    "work0-subfile removed-RDONLY",
-    "work1-rm: subfiles-RDONLY",
-    "work2-merge: copied-RDONLY",
-    "work3-merge: renamed-RDWR",
-    "work4-subfile removed-RDONLY",
-)
+@pytest.mark.slow_with("rm begun-RDONLY", "rm ends-RDONLY", "copied-RDONLY", "renamed-RDWR", "merge ends-RDONLY")
 @pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
 @pytest.mark.parametrize(
-    ("work", "step"),
+    ("work", "step", "meanwhile"),
     [
-        (["rm"], "subfile removed"),
-        (["rm"], "rm: subfiles"),
-        (["merge", "--in-place"], "merge: copied"),
-        (["merge", "--in-place"], "merge: renamed"),
-        (["merge", "--in-place"], "subfile removed"),
+        pytest.param(["rm"], "subfile removed", "waits", id="rm begun"),
+        pytest.param(["rm"], "rm: subfiles", "refused", id="rm ends"),
+        pytest.param(["merge", "--in-place"], "merge: copied", "waits", id="copied"),
+        pytest.param(["merge", "--in-place"], "merge: renamed", "opened", id="renamed"),
+        pytest.param(["merge", "--in-place"], "subfile removed", "opened", id="merge ends"),
     ],
 )
-def test_who_opens_it_meanwhile_waits(
-    path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, work: list[str], step: str, mode: str
+def test_an_open_meanwhile_meets_no_half_of_a_file(
+    path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, work: list[str], step: str, meanwhile: str, mode: str
 ) -> None:
-    """Then it is not there, or one file; never half of it."""
+    """An open waits while subfiles are removed or copied. Then the file is not there, or it is one file."""
     with contextlib.ExitStack() as stack:
         started: list[Program] = []
 
         def start(name: str) -> None:
             if name == step and not started:
                 started.append(stack.enter_context(program(path, mode, 0, wait=False)))
-                started[0].running.wait_for("pid", 60)
-                time.sleep(0.5)
+                started[0].running.wait_for("pid" if meanwhile == "waits" else meanwhile, 60)
+                if meanwhile == "waits":
+                    time.sleep(0.5)  # an open that does not wait ends in this time, on a machine that is not busy
+                    assert not re.search("opened|refused", started[0].running.text())
 
         monkeypatch.setattr(files, "step", start)
         assert command(*work, path).exit_code == 0
