@@ -12,6 +12,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import fnmatch
 import json
 import pathlib
 import random
@@ -33,11 +34,13 @@ from differential.variants import (
     DELEGATE_HINTS,
     VARIANTS,
     delegate_hints,
-    first_byte,
     is_native_data,
+    outcome,
     run_under,
     stored_as_several,
+    unknown,
 )
+from mpiio_ext.common.near import near_names
 from support import hosts, mounts
 from support.launch import MEMORY, library_version, mpi_family, started_once_more
 
@@ -307,7 +310,13 @@ def arguments() -> argparse.Namespace:
         "--text", metavar="CASE", help="run a case natively, with the library, through delegates: FILE:NAME"
     )
     parser.add_argument("--last", action="store_true", help="as --text, the case that failed last in test_cases.py")
-    parser.add_argument("--variant", action="append", default=[], choices=VARIANTS, help="with --text: also run it so")
+    parser.add_argument(
+        "--variant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"with --text, also: {', '.join(VARIANTS)}, or '*'",
+    )
     parser.add_argument(
         "--only", type=generate.families_of, help=f"programs of these families: {','.join(generate.FAMILIES)}"
     )
@@ -373,21 +382,33 @@ def entry_of(words: str) -> text.Entry:
     if not file.endswith(".case"):
         return text.read(words)
     path = pathlib.Path(file) if pathlib.Path(file).exists() else text.FOLDER / file
-    found = [entry for entry in text.read_file(path) if entry.name == name.strip()]
-    if not found:
-        raise text.CaseError(f"{path}: no case has the name {name.strip()!r}")
-    return found[0]
+    if not path.exists():
+        raise text.CaseError(f"{file}: there is no such file, nor in {text.FOLDER}")
+    entries = {entry.name: entry for entry in text.read_file(path)}
+    if name.strip() not in entries:
+        near = "".join(f", did you mean {each!r}?" for each in near_names(name.strip(), entries))
+        raise text.CaseError(f"{path}: no case has the name {name.strip()!r}{near}")
+    return entries[name.strip()]
 
 
-def run_text(words: str, variants: list[str]) -> int:
+def run_text(words: str, given: list[str]) -> int:
     """Run one case under variants and print for each how it ended; the exit status."""
-    entry = entry_of(words)
-    names = list(dict.fromkeys(["native", "default", "delegates", *variants]))
+    entry, family, bad = entry_of(words), mpi_family() or "", False
+    if names := unknown(entry):
+        raise text.CaseError(f"no variant has the name {' or '.join(names)}: {', '.join(VARIANTS)}")
+    wanted = [name for each in given for name in fnmatch.filter(VARIANTS, each)]
+    names = list(dict.fromkeys(["native", "default", "delegates", *wanted]))
     results = run_under([entry], names).problems
     for name in names:
-        problems = results.get((entry.name, name), ["does not run there"])
-        print(f"{name}: {first_byte(problems[0]) if problems else 'ok'}")
-    return int(any(results.get((entry.name, name)) for name in names if VARIANTS[name].arm == "ours"))
+        if (entry.name, name) not in results:
+            print(f"{name}: does not run there")
+            continue
+        ended, expected = outcome(entry, name, family, results[entry.name, name])
+        bad = bad or not expected
+        print(f"{name}: {ended}")
+        if name == "native" and results[entry.name, name] and not expected:
+            print(f"  if the MPI library is wrong, declare it: | except native({family}): REASON")
+    return int(bad)
 
 
 def main() -> int:

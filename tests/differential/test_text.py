@@ -11,6 +11,7 @@ import pytest
 
 from differential import generate, run, text, variants
 from differential.state import BYTE
+from support.documents import ROOT
 
 INT = ["named", "INT"]
 
@@ -132,12 +133,29 @@ def test_a_file_of_cases(tmp_path: pathlib.Path) -> None:
     assert (two.name, two.source, two.where) == ("two", "", "some.case:7")
     assert run.listed(str(path)) == [one.case | {"id": 0}, two.case | {"id": 1}]
     assert run.entry_of(f"{path}:two") == two
-    with pytest.raises(text.CaseError, match="no case has the name 'three'"):
-        run.entry_of(f"{path}:three")
+    with pytest.raises(text.CaseError, match="no case has the name 'ona', did you mean 'one'"):
+        run.entry_of(f"{path}:ona")
+    with pytest.raises(text.CaseError, match=r"gone\.case: there is no such file"):
+        run.entry_of("gone.case:one")
     for wrong, message in (("one: ranks 1\none: ranks 1", "2:1: the name"), ("ranks 1", "1:1: expected 'NAME")):
         path.write_text(wrong)
         with pytest.raises(text.CaseError, match=message):
             text.read_file(path)
+
+
+def unindented(page: str) -> str:
+    return "\n".join(line.lstrip() for line in page.splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/project/testing.md"])
+def test_entries_of_pages_are_those_of_files(page: str) -> None:
+    """What a page prints under the name of an entry is the entry."""
+    files = unindented("\n".join(path.read_text("utf-8") for path in text.FOLDER.glob("*.case")))
+    found = re.findall(r"```text\n(.*?: ranks .*?)```", unindented((ROOT / page).read_text("utf-8")), re.DOTALL)
+    entries = [entry for entry in found if f"\n{entry.partition(': ranks')[0].splitlines()[-1]}: ranks" in files]
+    assert entries
+    for entry in entries:
+        assert entry in files
 
 
 def test_a_list_of_cases(tmp_path: pathlib.Path) -> None:
@@ -158,6 +176,15 @@ def test_the_case_that_failed_last(tmp_path: pathlib.Path, monkeypatch: pytest.M
     assert text.last_failed() == ("one: ranks 2 | sync", ["direct"])
 
 
+def test_outcomes_are_as_declared() -> None:
+    entry = text.read("ranks 2 | sync | except native(openmpi): OMPIO is wrong | except delegats: none")
+    assert variants.unknown(entry) == ["delegats"]
+    assert variants.outcome(entry, "native", "openmpi", ["a"]) == ("deviates as declared: OMPIO is wrong", True)
+    assert variants.outcome(entry, "native", "openmpi", []) == ("does not deviate: remove 'except native'", False)
+    assert variants.outcome(entry, "native", "mpich", ["a"]) == ("a", False)
+    assert variants.outcome(entry, "default", "openmpi", []) == ("ok", True)
+
+
 def test_the_first_byte() -> None:
     problem = (
         "file: 3 of 9 bytes of file 0 differ, the first at 4, the last at 8; there are 11 12 for 21 22, 0 are a5 as"
@@ -165,8 +192,7 @@ def test_the_first_byte() -> None:
     )
     assert variants.first_byte(problem) == "file 0: byte 4 is 0x11, expected 0x21"
     problem = "buffer: call 1 (read at) rank 1: 8 bytes differ, the first at 64 of 136; there are 01 for 02"
-    assert (
-        variants.first_byte(problem)
-        == "call 1 (read at) rank 1, buffer with its guard zones: byte 64 is 0x01, expected 0x02"
-    )
+    assert variants.first_byte(problem) == "call 1 (read at) rank 1, buffer: byte 0 is 0x01, expected 0x02"
+    problem = "hang: rank 0 stood at call 2, sync\nrank 1 stood at call 1, read at\nstatus 1, with many\nother lines"
+    assert variants.first_byte(problem) == "hang: rank 0 stood at call 2, sync, rank 1 stood at call 1, read at"
     assert variants.first_byte("size: file 0 has 3 bytes, expected 4") == "size: file 0 has 3 bytes, expected 4"

@@ -10,7 +10,7 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
             Calls, of which ``on H`` names the handle (default 0):
               read|write|mixed HOW COUNT [TYPE] [@OFFSET] [by RANKS] [bottom RANKS] [large RANKS] [as REQUEST] [snap]
                   [fill offset|random] [verb read,write,...] [threads N]
-                                                                    HOW: a name of state.HOWS; TYPE: memory, else BYTE
+                                            HOW: as MPI's functions end, or individual; TYPE: of memory, else BYTE
               view [@BYTES] ETYPE [FILETYPE] [rep NAME]             without FILETYPE: the etype
               seek OFFSET [cur|end]   seek_shared OFFSET [cur|end]   wait REQUEST... [STYLE]
               size BYTES   preallocate BYTES   atomicity on|off   sync   fence   query [shared]   close H

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from differential import arms
 from differential.arms import Setting, launch, ready
 from differential.ownership import missing_calls
-from differential.state import Case
+from differential.state import GUARD_BYTES, Case
 from differential.text import Declared, Entry
 from support import pretended_gpu
 from support.launch import mpi_family
@@ -179,11 +179,31 @@ def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
     return results
 
 
+def outcome(entry: Entry, name: str, family: str, problems: list[str]) -> tuple[str, bool]:
+    """Return how a case ended under a variant, and whether this is as declared."""
+    exception = declared(entry, name, family)
+    if exception is not None and problems:
+        return f"deviates as declared: {exception.reason}", True
+    if exception is not None:
+        return f"does not deviate: remove 'except {exception.variant}'", False
+    return (first_byte(problems[0]), False) if problems else ("ok", True)
+
+
+def unknown(entry: Entry) -> list[str]:
+    """Return the names beside a case under which no variant runs."""
+    named = [*entry.only, *(each.variant for each in (*entry.excepted, *entry.skipped))]
+    return [name for name in named if not fnmatch.filter(VARIANTS, name)]
+
+
 def first_byte(problem: str) -> str:
-    """Return a problem, shorter if it is about bytes: the first that differs, what it is and what it should be."""
+    """Return a problem, shorter if it is about bytes or a hang: the first byte that differs, or where ranks stood."""
+    kind, _, where = problem.partition(": ")
+    if kind in ("hang", "crash") and where.startswith("rank "):
+        return f"{kind}: {', '.join(line for line in where.splitlines() if ' stood at ' in line)}"
     found = re.search(r"the first at (\d+).*?there are (\w\w).*? for (\w\w)", problem, re.DOTALL)
     if found is None:
         return problem if len(problem) < 400 else f"{problem[:400]}…"
     file = re.search(r"bytes of file (\w+(?:\.\d+)?)", problem)
-    place = f"file {file.group(1)}" if file else problem.split(": ")[1] + ", buffer with its guard zones"
-    return f"{place}: byte {found.group(1)} is 0x{found.group(2)}, expected 0x{found.group(3)}"
+    place = f"file {file.group(1)}" if file else problem.split(": ")[1] + ", buffer"
+    number = int(found.group(1)) - (0 if file else GUARD_BYTES)
+    return f"{place}: byte {number} is 0x{found.group(2)}, expected 0x{found.group(3)}"

@@ -54,7 +54,7 @@ def _large(bytes_more: int, gib: int, *threads: str, seen: str) -> Report:
 def _limits(groups: str, *limits: int, gib: float = 0.1, dear: bool = True) -> Report:
     """Return a report on every call around limits; `groups`: see the program. In totals each call is made once."""
     return Report(
-        threads=("open-mpi/ompi#14379", "open-mpi/ompi#12952", "pmodels/mpich#2886", "diatomic/diy#75"),
+        threads=("open-mpi/ompi#14379", "pmodels/mpich#2886", "diatomic/diy#75"),
         program="around_limits",
         ranks=2,
         memory_gib=gib,
