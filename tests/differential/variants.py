@@ -100,6 +100,7 @@ VARIANTS = {
         delegates=1, hints="mpiox_delegate_mode=spawn", alone=True, shows=("delegated_writes", "delegates_killed")
     ),
     "cached": Variant(delegates=2, hints="mpiox_collective=cached", shows=("delegated_writes",)),
+    "staged": Variant(delegates=2, hints="mpiox_close=staged", shows=("delegated_writes",)),
     "subfiles": Variant(subfiles=(4, 97), shows=("merge",)),
     "gpu": Variant(gpu=True, alone=True, hints="mpiox_device_buffer=97"),
 }

@@ -169,6 +169,17 @@ def read_otherwise(path: pathlib.Path, held: bytes, stats: dict[str, int]) -> li
     return problems
 
 
+def staging_names(stem: str) -> list[str]:
+    """Wait until files that are closed have their own names; return a problem for each that still has not."""
+    folder, name = os.path.split(stem)
+    for _ in range(500):
+        left = [path.name for path in pathlib.Path(folder).glob(f".{name}.*.staging*")]
+        if not left:
+            break
+        time.sleep(0.02)
+    return [f"left: {name}" for name in left]
+
+
 def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog, own: IO[bytes]) -> None:
     """Run one case in one arm, and write what this rank saw."""
     stem = os.path.join(JOB["folder"], f"{arm}.{case.get('id', case['seed'])}")  # no name of a case before
@@ -224,6 +235,7 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog, own: 
     run.close()
     stats["delegates_killed"] = run.delegates_killed
     comm.Barrier()
+    problems += staging_names(stem) if comm.rank == 0 else []
     files = run.snapshot()
     for name, held in (files or {}).items() if several else ():
         problems += read_otherwise(pathlib.Path(run.path(name)), held, stats) if held is not None else []
