@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+from mpiio_ext.cli import main
 from support.darshan_logs import Job, make_log, posix
 
 OPENS, READS, WRITES, STATS, BYTES_READ, BYTES_WRITTEN = 0, 3, 4, 6, 14, 15
@@ -79,3 +84,20 @@ def written_log(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(make_log(job, {7: f"/scratch1/{path.stem}"}, {"POSIX": (4, posix(7, -1, counters, times))}))
     return path
+
+
+def run(*arguments: object, status: int = 0) -> Result:
+    """Run ``analyze`` with arguments, and check its exit status."""
+    done = CliRunner().invoke(main, ["analyze", *map(str, arguments)])
+    assert done.exit_code == status, done.output + repr(done.exception)
+    return done
+
+
+def told(logs: Sequence[pathlib.Path], *options: str, status: int = 0) -> Any:
+    """Return what ``analyze logs --json`` prints."""
+    return json.loads(run("logs", "--json", *options, *logs, status=status).stdout)
+
+
+def causes(found: Any) -> list[str]:
+    """Return the causes in the diagnoses of a log or step, the first one first; of one diagnosis, its own."""
+    return [finding["cause"] for one in found.get("diagnosis", [found]) for finding in one["findings"]]
