@@ -384,6 +384,9 @@ set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_trace_lock.c
     csrc/tools/trace/mpiox_trace_members.c
     csrc/tools/trace/mpiox_trace_mpi.c
+    csrc/tools/trace/mpiox_trace_mpi_requests.c
+    csrc/tools/trace/mpiox_trace_mpi_view.c
+    csrc/tools/trace/mpiox_trace_mpi_world.c
     csrc/tools/trace/mpiox_trace_names.c
     csrc/tools/trace/mpiox_trace_operations.c
     csrc/tools/trace/mpiox_trace_paths.c

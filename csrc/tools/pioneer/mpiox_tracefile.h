@@ -88,7 +88,7 @@ enum {
     MPIOX_KEY_AMODE,
     MPIOX_KEY_COUNT,
     MPIOX_KEY_TYPE_SIZE,
-    MPIOX_KEY_COMM, /* 0: another one, 1: MPI_COMM_WORLD, 2: MPI_COMM_SELF */
+    MPIOX_KEY_COMM, /* MPIOX_COMM_OTHER, ... */
     MPIOX_KEY_COMM_SIZE,
     MPIOX_KEY_FILE2, /* text number */
     MPIOX_KEY_DISPLACEMENT,
@@ -112,6 +112,9 @@ enum {
     MPIOX_KEY_HINTS,      /* 1: the call was given an info object */
     MPIOX_KEYS
 };
+
+/* Values of MPIOX_KEY_COMM. */
+enum { MPIOX_COMM_OTHER, MPIOX_COMM_WORLD, MPIOX_COMM_SELF, MPIOX_COMMS };
 
 /* Calls of the program on files of the system, which have no records: how many, on how many files, their time, and the
  * number of the name of the one with the longest of them (no use in a trace, whose header has the name). */

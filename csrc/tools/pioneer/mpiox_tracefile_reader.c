@@ -220,7 +220,7 @@ static void put_extra(mpiox_tracefile_reader *r, const mpiox_tracefile_extra *ex
         mpiox_tracefile_buffer_add(to, ":", 1);
         if (extra->key == MPIOX_KEY_FILE2 || extra->key == MPIOX_KEY_DATAREP)
             mpiox_tracefile_buffer_string(to, text != NULL ? text : "");
-        else if (extra->key == MPIOX_KEY_COMM && extra->value >= 0 && extra->value < 3)
+        else if (extra->key == MPIOX_KEY_COMM && extra->value >= 0 && extra->value < MPIOX_COMMS)
             mpiox_tracefile_buffer_string(to, comms[extra->value]);
         else
             mpiox_tracefile_buffer_number(to, extra->value);

@@ -74,7 +74,7 @@ def _wait_body(function: Any, name: str) -> list[str]:
     if looks:
         requests = types.get("requests_in", "&request")
         found = f"*{types['number_out']} > 0" if "number_out" in types else f"*{types['logical_out']} != 0"
-        after = f"mpiox_trace_mpi_looked(&waiting, result, {found});"
+        after = f"mpiox_trace_mpi_probed(&waiting, result, {found});"
     else:
         requests = types.get("requests", types.get("request_ref"))
         after = "mpiox_trace_mpi_waited(&waiting, result);"

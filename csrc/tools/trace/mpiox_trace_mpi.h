@@ -51,6 +51,6 @@ bool mpiox_trace_mpi_wait(mpiox_trace_waiting *waiting, int operation, int count
 /* A record for each that is complete. */
 void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result);
 /* For a call that queries and completes nothing: a record if it has found something. */
-void mpiox_trace_mpi_looked(mpiox_trace_waiting *waiting, int result, bool found);
+void mpiox_trace_mpi_probed(mpiox_trace_waiting *waiting, int result, bool found);
 
 #endif
