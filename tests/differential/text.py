@@ -36,6 +36,7 @@ Guarantees. A mistake is a CaseError with file, line, column, the word there, an
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import operator
 import pathlib
@@ -130,27 +131,40 @@ class Entry:
     only: tuple[str, ...] = ()
 
 
+Known = dict[str, int | None]
+
+
 def evaluate(word: str, rank: int | None, ranks: int, i: int | None = None) -> int:
     """Return an integer expression's value for a rank and a place in a list; ValueError if it is none."""
-    known = {name: value for name, value in (("rank", rank), ("ranks", ranks), ("i", i)) if value is not None}
+    try:
+        return _function(word)({"rank": rank, "ranks": ranks, "i": i})
+    except (SyntaxError, ZeroDivisionError, TypeError) as error:
+        raise ValueError(word) from error
 
-    def value(node: ast.expr) -> int:
+
+@functools.cache
+def _function(word: str) -> Callable[[Known], int]:
+    """Return an expression as a function; a long list has one expression for thousands of numbers."""
+
+    def function(node: ast.expr) -> Callable[[Known], Any]:
         if isinstance(node, ast.Constant) and type(node.value) is int:
-            return node.value
-        if isinstance(node, ast.Name) and node.id in known:
-            return known[node.id]
+            number = node.value
+            return lambda _: number
+        if isinstance(node, ast.Name) and node.id in ("rank", "ranks", "i"):
+            return operator.itemgetter(node.id)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -value(node.operand)
+            inner = function(node.operand)
+            return lambda known: -inner(known)
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return int(OPERATORS[type(node.op)](value(node.left), value(node.right)))
+            apply, left, right = OPERATORS[type(node.op)], function(node.left), function(node.right)
+            return lambda known: int(apply(left(known), right(known)))
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
-            return int(OPERATORS[type(node.ops[0])](value(node.left), value(node.comparators[0])))
+            apply, left, right = OPERATORS[type(node.ops[0])], function(node.left), function(node.comparators[0])
+            return lambda known: int(apply(left(known), right(known)))
         raise ValueError(word)
 
-    try:
-        return value(ast.parse(word, mode="eval").body)
-    except (SyntaxError, ZeroDivisionError) as error:
-        raise ValueError(word) from error
+    whole = function(ast.parse(word, mode="eval").body)
+    return lambda known: operator.index(whole(known))
 
 
 class Reader:
