@@ -220,7 +220,7 @@ class Rank:
             other = op["but"] if op["other"][self.comm.rank] else {k: v for k, v in op.items() if k != "but"}
             return self.step(index, other | ({"fails": op["fails"]} if "fails" in op else {}))
         if "fails" in op:
-            return self.fail(index, {k: v for k, v in op.items() if k != "fails"})
+            return self.fail(index, {k: v for k, v in op.items() if k not in ("fails", "failing")})
         kind, number = op["op"], op.get("h", 0)
         if kind == "open":
             return self.open(op)
@@ -293,7 +293,7 @@ class Rank:
         try:
             return self.step(index, op)
         except MPI.Exception as error:
-            return told(error) | {"nbytes": self.reported}
+            return told(error)
         finally:
             self.failing, self.reported = False, 0
             if closed:
@@ -433,7 +433,7 @@ class Rank:
             try:
                 result = self.transfer(index, op, fh)
             except MPI.Exception as error:
-                result = told(error)
+                result = told(error) | ({"nbytes": self.reported} if self.failing else {})
         return self.snapped(result) if op.get("snap") else result
 
     def skip(self, op: Op, fh: MPI.File) -> dict[str, Any]:

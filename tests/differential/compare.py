@@ -59,10 +59,15 @@ class Comparison:
         expected = self.simulation.step(index, op)
         if "fails" in op:
             classes = [results[index].get("class", "none") for results in self.results]
-            who = op.get("who", [True] * len(classes))  # a rank that makes no call gets no error
-            if any(found not in (expected if calls else ["none"]) for found, calls in zip(classes, who, strict=True)):
+            calls = [True] * len(classes)  # a rank that makes no call gets no error, nor one whose call does not fail
+            fails = map(all, zip(op.get("who", calls), op.get("failing", calls), strict=True))
+            if any(
+                found not in (op["fails"] if fail else ["none"]) for found, fail in zip(classes, fails, strict=True)
+            ):
                 text = next((results[index]["error"] for results in self.results if "error" in results[index]), "")
-                self.problems.append(f"error class: {name}: {classes}, expected {' or '.join(expected)} {text}")
+                self.problems.append(f"error class: {name}: {classes}, expected {' or '.join(op['fails'])} {text}")
+            elif "failing" in op:
+                self.problems += self.access(index, op, name, expected)
             if storage_fails(self.case) and op["op"] == "write":
                 self.reported(index, op, name)
             return
@@ -88,7 +93,7 @@ class Comparison:
         """Demand the bytes that the status of a write that failed reports: none of a collective."""
         handle = self.simulation.handles[op.get("h", 0)]
         for rank, results in enumerate(self.results):
-            nbytes = results[index].get("nbytes", 0)
+            nbytes = results[index].get("nbytes", 0) if "error" in results[index] else 0
             if nbytes and HOWS[op["how"]].everybody:
                 self.problems.append(f"status: {name} rank {rank}: {nbytes} bytes of a collective write that failed")
             elif nbytes:
@@ -116,6 +121,8 @@ class Comparison:
         own = self.strict and self.managed[index]
         for rank, want in enumerate(expected):
             got = self.results[rank][index]
+            if "failing" in op and op["failing"][rank]:
+                continue
             if "error" in got:
                 problems.append(f"error: {name} rank {rank}: {got['error']}")
             elif want is not None and "skipped" not in got:

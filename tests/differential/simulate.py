@@ -136,22 +136,34 @@ class Simulation:
             return None
         return self.resize(op, handle)
 
-    def fail(self, index: int, op: Op) -> list[str]:
-        """Change nothing; the classes of errors that may come. What an open names is not there, unless it was.
+    def fail(self, index: int, op: Op) -> Results:
+        """Change nothing; what the ranks must see whose calls do not fail. What an open names is there if it was.
 
         A write that fails for want of storage may have written some of its bytes.
         """
+        found: Results = [None] * self.ranks
+        failing = op.get("failing", [True] * self.ranks)
+        plain = {name: value for name, value in op.items() if name not in ("fails", "failing")}
+        if not all(failing):
+            if HOWS[op["how"]].pointer != "explicit":
+                raise Illegal("ranks that fail alone move their pointers")
+            quiet = {
+                name: [0 if fails else n for n, fails in zip(op[name], failing, strict=True)]
+                for name in ("count", "at")
+            }
+            found = self.access(index, plain | quiet, self.handles[op.get("h", 0)], None)
         if outside.storage_fails(self.case) and op["op"] == "write":
             handle = self.handles[op.get("h", 0)]
             before = {name: self.files[name].data.copy() for name in handle.files}
-            self.access(index, {name: value for name, value in op.items() if name != "fails"}, handle, None)
+            counts = [count if fails else 0 for count, fails in zip(op["count"], failing, strict=True)]
+            self.access(index, plain | {"count": counts}, handle, None)
             for name, data in before.items():
                 self.files[name].may_be(data)
         for call in (op, op.get("but", {})):
             if call.get("op") == "open" and call["file"] != "null" and not str(call["file"]).startswith("./"):
                 for name in Handle(call, self.ranks, 0).files:
                     self.files.setdefault(name, File(np.zeros(0, np.uint8), exists=False))
-        return list(op["fails"])
+        return found
 
     def delete(self, name: str) -> None:
         """Delete a file; those who have it open keep its bytes."""

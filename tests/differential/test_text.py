@@ -62,15 +62,19 @@ def test_types() -> None:
 
 def test_calls_that_fail() -> None:
     """A call with the classes of its error, and what other ranks call; both are told again."""
-    words = "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
+    words = (
+        "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
+        " | read at 4,-1,4 @0 fails COUNT by [1]"
+    )
     case = text.read(words).case
-    size, write = case["ops"]
+    size, write, read = case["ops"]
     assert (size["fails"], size["other"], size["but"]) == (
         ["ARG", "IO"],
         [False, False, True],
         {"op": "size", "bytes": 10},
     )
     assert (write["fails"], write["count"], write["mem"][0]) == (["TYPE", "none"], [1, -1, 0], ["named", "NULL"])
+    assert (read["fails"], read["failing"]) == (["COUNT"], [False, True, False])
     assert case["free"] and text.tell(case) == words
 
 
