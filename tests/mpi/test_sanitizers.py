@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -174,16 +175,6 @@ PROGRAMS: list[tuple[list[str], int, dict[str, str]]] = [
     (["threads", "nonblocking", "waitall", "icollectives"], 3, {}),
     (["handlers"], 3, {}),
     (["handlers", "late"], 2, {}),
-    (["faults", "repeat"], 3, {"MPIOX_FAULT": "short=13"}),
-    (
-        ["faults", "repeat"],
-        4,
-        {
-            "MPIOX_RANKS_PER_NODE": "2",
-            "MPIOX_FAULT": "op=write,rank=1,errno=ENOSPC,after=1,times=2;op=read,rank=2,errno=EIO,times=1",
-        },
-    ),
-    (["faults", "beyond", "independent", "131072"], 3, {}),
 ]
 
 
@@ -197,7 +188,7 @@ def test_address(
     assert launch.returncode in range(10), launch.describe()  # the number of failed checks, not a crash
 
 
-@pytest.mark.parametrize("words", [["interleaved"], ["comings"], ["threads", *THREADS], ["faults", "repeat"]])
+@pytest.mark.parametrize("words", [["interleaved"], ["comings"], ["threads", *THREADS]])
 def test_leaks(builds: dict[str, str], tmp_path: pathlib.Path, words: list[str]) -> None:
     """Everything is given back by MPI_Finalize."""
     launch = run("address", builds, tmp_path, words, 2, env={"MPIOX_RANKS_PER_NODE": "1"}, leaks=True)
@@ -215,15 +206,17 @@ def test_differential(builds: dict[str, str], tmp_path: pathlib.Path) -> None:
     assert not report.failures, sorted(report.failures.items())[:5]
 
 
-def test_cases(builds: dict[str, str], family: str, tmp_path: pathlib.Path) -> None:
-    """The cases in text of modes, errors and sizes: opens that fail, wrong arguments, files that are deleted."""
+@pytest.mark.parametrize("name", ["modes", "storage"])
+def test_cases(builds: dict[str, str], family: str, tmp_path: pathlib.Path, name: str) -> None:
+    """Opens that fail, wrong arguments, files that are deleted, storage that fails."""
     environment = settings("address", builds["address"], tmp_path) | {"PYTHONMALLOC": "malloc"}
     setting = Setting(arms=("ours",), limit_s=90, env=tuple(environment.items()))
-    entries = [entry for entry in case_text.read_file(case_text.FOLDER / "modes.case") if runs_under(entry, "default")]
-    for ranks in {entry.case["ranks"] for entry in entries}:
-        chosen = [entry for entry in entries if entry.case["ranks"] == ranks]
+    found = case_text.read_file(case_text.FOLDER / f"{name}.case")
+    entries = [entry for entry in found if runs_under(entry, "default")]
+    for ranks, disk in {(entry.case["ranks"], entry.case.get("disk", 0)) for entry in entries}:
+        chosen = [entry for entry in entries if (entry.case["ranks"], entry.case.get("disk", 0)) == (ranks, disk)]
         cases = [entry.case | {"id": number} for number, entry in enumerate(chosen)]
-        for line in launch_cases(ready(cases, setting), ranks, setting):
+        for line in launch_cases(ready(cases, setting), ranks, replace(setting, disk=disk)):
             assert not line["problems"] or declared(chosen[line["id"]], "default", family), line
     assert not reports(tmp_path), reports(tmp_path)[:8000]
 

@@ -56,7 +56,7 @@ MUTANTS = [
         file="mpiox_window_io.c",
         old="        mpiox_buffers_fail(call->b, &error);\n    return moved",
         new="        (void)0;\n    return moved",
-        tests=("tests/mpi/test_errors.py::test_one_failing_request_fails_everywhere_once",),
+        tests=("tests/differential/test_cases.py::test_cases[default]",),
     ),
     Mutant(
         name="end_of_file_not_told",
@@ -64,7 +64,7 @@ MUTANTS = [
         file="mpiox_window_io.c",
         old="    lower(&b->state->eof, eof);",
         new="    (void)lower;",
-        tests=("tests/mpi/test_errors.py::test_file_shorter_than_the_read",),
+        tests=("tests/differential/test_cases.py::test_cases[default]",),
     ),
     Mutant(
         name="end_of_file_by_one",
@@ -73,7 +73,7 @@ MUTANTS = [
         old="extent.length = eof - extent.offset;",
         new="extent.length = eof - extent.offset + 1;",
         tests=(
-            "tests/mpi/test_errors.py::test_file_shorter_than_the_read",
+            "tests/differential/test_cases.py::test_cases[default]",
             "tests/differential/test_differential.py::test_bounded",
             "--cases=60",
         ),
@@ -100,7 +100,7 @@ MUTANTS = [
         file="mpiox_storage_transfer.c",
         old="            moved = -ENOSPC;",
         new="            moved = 0;",
-        tests=("tests/mpi/test_faults.py::test_writes_that_move_nothing",),
+        tests=("tests/differential/test_cases.py::test_cases[default]",),
     ),
     Mutant(
         name="short_transfers",
@@ -132,7 +132,7 @@ MUTANTS = [
         file="mpiox_mpi_access.c",
         old="mpiox_mpi_fill_status(status, outcome.bytes);",
         new="mpiox_mpi_fill_status(status, request->length);",
-        tests=("tests/mpi/test_errors.py::test_file_shorter_than_the_read",),
+        tests=("tests/differential/test_cases.py::test_cases[default]",),
     ),
     Mutant(
         name="pointer_not_moved",
