@@ -172,7 +172,7 @@ MUTANTS = [
         file="mpiox_collective_call.c",
         old="    if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)",
         new="    if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW && call->reduction.bytes > 0)",
-        tests=("tests/mpi/test_collective_limits.py",),
+        tests=("tests/differential/test_cases.py::test_cases[default]",),
     ),
     Mutant(
         name="schedule_overlaps",
