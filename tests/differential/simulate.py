@@ -466,7 +466,8 @@ class Simulation:
                 if repeats:
                     raise Illegal("read into a type that repeats bytes")
                 continue
-            if len(target) and not (np.diff(target) >= 1).all():
+            back = len(target) and not (np.diff(target) >= 1).all()
+            if back and (self.case.get("views") is not True or len(np.unique(target)) < len(target)):
                 raise Illegal("written file type overlaps itself")
             if repeats and follows(self.case, op, rep):
                 raise Illegal("data cannot follow the offset in a type that repeats bytes")

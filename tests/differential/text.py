@@ -4,9 +4,9 @@ Problem.    A public report should become a test in five lines that a reader und
 Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with a space continues the entry; comment
             lines (``#``) directly above an entry are its source. NAME is optional for text of a command line.
             After ``ranks``: ``comm C``, ``fill offset|random``, ``file BYTES`` (the file exists), ``lax``, ``strict``,
-            ``free`` (datatypes are freed as soon as MPI allows it), ``readonly``, or ``mode A,B``, ``seed N``, ``disk
-            BYTES`` (a file system of this size), ``fault RULES`` (csrc/core/storage/mpiox_fault.h), and hints as
-            NAME=VALUE.
+            ``free`` (datatypes are freed as soon as MPI allows it), ``views`` (views are taken for legal whose tiles
+            overlap or go back), ``readonly``, or ``mode A,B``, ``seed N``, ``disk BYTES`` (a file system of this size),
+            ``fault RULES`` (csrc/core/storage/mpiox_fault.h), and hints as NAME=VALUE.
             Calls, of which ``on H`` names the handle (default 0):
               read|write|mixed HOW COUNT [TYPE] [@OFFSET] [by RANKS] [bottom RANKS] [large RANKS] [as REQUEST] [snap]
                   [fill offset|random] [verb read,write,...] [threads N]
@@ -59,7 +59,7 @@ LAST = pathlib.Path(__file__).resolve().parents[2] / "build" / "last_case.json"
 COMMS = ("world", "reversed", "rotated")
 OPEN_COMMS = ("world", "dup", "back", "self", "halves", "parity", "some", "inter")
 MODES = ("rdonly", "wronly", "rdwr", "create", "excl", "append", "unique", "delete", "sequential", "none")
-FLAGS = ("lax", "big", "strict", "readonly", "free")
+FLAGS = ("lax", "big", "strict", "readonly", "free", "views")
 REPS = ("native", "external32", "internal", "unknown")
 #: What comes between a constructor's name and its child: n a number, l a list, w distributions, a their arguments,
 #: o the order, c children in braces in place of a child.

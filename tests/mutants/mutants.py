@@ -92,7 +92,7 @@ MUTANTS = [
         file="mpiox_topology_page.c",
         old="if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t)t->node_size) {",
         new="if (atomic_fetch_add(&page->arrived, 1) + 1 >= 1) {",
-        tests=("tests/mpi/test_overlapping_tiles.py",),
+        tests=("tests/differential/test_cases.py::test_cases[default]",),
     ),
     Mutant(
         name="write_of_nothing",
