@@ -8,7 +8,8 @@ Semantics.  ``posix``: rank 0 makes one call of the system between two barriers.
             delegates``: each delegate gets SIGKILL, and nothing else may happen.
             ``job``: the case goes on in a launch of its own, in which no file is open.
             ``limit``: no file may grow beyond a size (RLIMIT_FSIZE of each rank). Storage also fails where the case has
-            ``fault`` or ``disk``: a write that fails may have written some of its bytes.
+            ``fault`` or ``disk``: a write that fails may have written some of its bytes. A sync, a close or a change to
+            atomic mode that fails may have lost what was written since the last sync.
 """
 
 from __future__ import annotations

@@ -139,7 +139,8 @@ class Simulation:
     def fail(self, index: int, op: Op) -> Results:
         """Change nothing; what the ranks must see whose calls do not fail. What an open names is there if it was.
 
-        A write that fails for want of storage may have written some of its bytes.
+        A write that fails for want of storage may have written some of its bytes; a sync or close that fails may have
+        lost what was written since the last sync.
         """
         found: Results = [None] * self.ranks
         failing = op.get("failing", [True] * self.ranks)
@@ -159,6 +160,9 @@ class Simulation:
             self.access(index, plain | {"count": counts}, handle, None)
             for name, data in before.items():
                 self.files[name].may_be(data)
+        if outside.storage_fails(self.case) and op["op"] in ("sync", "close", "atomicity"):
+            for file in self.files.values():
+                file.may_be(file.synced)
         for call in (op, op.get("but", {})):
             if call.get("op") == "open" and call["file"] != "null" and not str(call["file"]).startswith("./"):
                 for name in Handle(call, self.ranks, 0).files:

@@ -84,47 +84,6 @@ def test_collected_writes_follow_their_pages(tmp_path: pathlib.Path, ranks: int,
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-def check_refused(seen: list[Any], launch: Launch, words: tuple[str, ...]) -> None:
-    """Every rank is told by the sync, in the same words, where the bytes are that did not arrive."""
-    assert len({rank["Sync"] for rank in seen}) == 1, launch.describe()
-    for word in words:
-        assert word in seen[0]["Sync"] + launch.stderr, launch.describe()
-
-
-@pytest.mark.slow_with("*-ENOSPC-NO_SPACE-thread", "*-EIO-IO-spawn")
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("error", "name"), [("ENOSPC", "NO_SPACE"), ("EIO", "IO")])
-@pytest.mark.parametrize("ranks", [3, *slow(1, 5)])
-def test_errors_while_flushing(tmp_path: pathlib.Path, ranks: int, error: str, name: str, mode: str) -> None:
-    """The bytes are lost, and every rank is told."""
-    hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}"
-    fault = f"op=write,path=*/file,errno={error}"
-    seen, launch = run("failing", tmp_path / "file", ranks, hints, MPIOX_FAULT=fault)
-    check_refused(seen, launch, (f"MPI_ERR_{name}", "offset", "length"))
-    assert all(rank["Close"] != "fine" for rank in seen), launch.describe()  # what was written after the sync
-
-
-@pytest.mark.both
-@pytest.mark.slow_with("thread")
-@pytest.mark.parametrize("mode", MODES)
-def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None:
-    """It is not reported again by the close, and what is written after it arrives.
-
-    The delegate may have written the refused bytes again before the sync, beside others of their page: then nothing is
-    lost, and nobody is told of a loss.
-    """
-    hints = f"mpiox_delegates=1:mpiox_delegate_mode={mode}:{SMALL}"
-    fault = "op=write,path=*/file,errno=EIO,times=1"
-    seen, launch = run("failing", tmp_path / "file", 3, hints, MPIOX_FAULT=fault)
-    if seen[0]["Sync"] == "fine":
-        places = np.arange(64 * 4096)  # as record() of the program
-        expected = ((places * 7 + (places // 64 * 64 >> 12)) % 251 + 1).astype(np.uint8).tobytes()
-        assert (tmp_path / "file").read_bytes() == expected, launch.describe()
-    else:
-        check_refused(seen, launch, ("MPI_ERR_IO",))
-    assert [rank["Close"] for rank in seen] == ["fine"] * 3, launch.describe()
-
-
 @pytest.mark.slow_except("3-0-memory-thread", "3-0-replica-spawn", "2-1-disk-thread")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("ack", ["memory", "replica", "disk"])
@@ -147,36 +106,6 @@ def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_
         assert "errno 27" in rank["sync"] and rank["after"] == "fine", launch.describe()
     assert any("errno 27" in text for rank in seen for text in rank["read"]), launch.describe()
     assert len({rank["sync"] for rank in seen}) == 1, launch.describe()
-
-
-@pytest.mark.parametrize(("ranks", "per_node"), [*slow((3, 0)), (2, 1)])
-def test_a_call_in_between_does_not_keep_it_to_itself(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
-    """What a call finds lost it tells to all ranks; when it has another answer, or one rank called, the sync does."""
-    fault = "op=write,path=*/file*,errno=ENOSPC"
-    seen, launch = run(
-        "told",
-        tmp_path / "file",
-        ranks,
-        f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}",
-        MPIOX_FAULT=fault,
-        MPIOX_RANKS_PER_NODE=str(per_node),
-    )
-    lost, once = "MPI_ERR_NO_SPACE", ["MPI_ERR_NO_SPACE", "fine"]
-    for number, rank in enumerate(seen):
-        assert rank["alone"] == ["fine" if number else lost, *once], launch.describe()
-        assert rank["handed over"][1:] == once, launch.describe()
-        assert rank["atomicity"] == [lost, "fine", "fine"], launch.describe()
-        assert rank["wrong size"][0] not in {"fine", lost} and rank["wrong size"][1:] == once, launch.describe()
-
-
-@pytest.mark.parametrize(("ranks", "per_node"), [*slow((3, 0)), (2, 1), *slow((1, 0))])
-def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
-    """In mode thread, where the limit of the ranks is the delegates'."""
-    hints = f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}"
-    seen, launch = run("retried", tmp_path / "file", ranks, hints, MPIOX_RANKS_PER_NODE=str(per_node))
-    assert sum(rank["refused"] for rank in seen) > 0, launch.describe()
-    assert {text for rank in seen for text in rank["read"]} == {"right"}, launch.describe()
-    assert {rank["sync"] for rank in seen} == {"fine"}, launch.describe()
 
 
 @pytest.mark.parametrize(("ranks", "per_node"), [(2, 0), (2, 1)])
@@ -377,11 +306,3 @@ def test_a_full_disk_and_a_killed_delegate(
     assert (totals["delegates"], totals["died"]) == (2, 1)
     assert all("fine" in rank["written"] for rank in seen), launch.describe()
     assert {rank["sync"] for rank in seen} == {"MPI_ERR_NO_SPACE"}, launch.describe()
-
-
-@pytest.mark.slow_with("thread")
-@pytest.mark.parametrize("mode", MODES)
-def test_full_disk(small_disk: pathlib.Path, mode: str) -> None:
-    """A real one."""
-    seen, launch = run("failing", small_disk / "file", 3, f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}")
-    check_refused(seen, launch, ("MPI_ERR_NO_SPACE",))

@@ -110,23 +110,6 @@ def kind(call: Any, *arguments: Any) -> str:
     return "fine"
 
 
-def failing(path: str) -> Any:
-    """The file system refuses bytes, and sync and close say so, whatever the accesses have said."""
-    seen: dict[str, Any] = {}
-    file = MPI.File.Open(COMM, path, MODE)
-    for i in range(COMM.rank, 64 * PAGE // RECORD, COMM.size):
-        attempt(file.Write_at, i * RECORD, record(i * RECORD))
-    for call in (file.Sync, file.Close):
-        try:
-            call()
-            seen[call.__name__] = "fine"
-        except MPI.Exception as error:
-            seen[call.__name__] = f"{CLASSES.get(error.Get_error_class(), 'another class')} | {error}"
-        if call.__name__ == "Sync":
-            file.Write_at(COMM.rank * RECORD, record(COMM.rank * RECORD))
-    return seen
-
-
 def refused(path: str) -> Any:
     """The file system refuses all bytes: which call says so first, and what reads find before a sync."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -146,65 +129,6 @@ def refused(path: str) -> Any:
     after = attempt(file.Read_at, 0, np.zeros(RECORD, np.uint8))
     attempt(file.Close)
     return {"write": told, "writes": count, "read": sorted(set(read)), "sync": sync, "after": after}
-
-
-def told(path: str) -> Any:
-    """The file system refuses all bytes: what a call in the middle says, and the two syncs behind it."""
-
-    def alone(file: MPI.File) -> None:
-        """Rank 0 alone has what rank 1 has written brought to the file."""
-        COMM.Barrier()
-        if COMM.rank == 0:
-            file.Read_at(0, np.empty(RECORD, np.uint8))
-
-    def handed_over(file: MPI.File) -> None:
-        file.Set_view(0, MPI.BYTE, MPI.BYTE, "external32")
-        file.Read_at(0, np.empty(RECORD, np.uint8))
-
-    middles = {
-        "alone": alone,
-        "handed over": handed_over,
-        "atomicity": lambda file: file.Set_atomicity(True),
-        "wrong size": lambda file: file.Set_size(-1),
-    }
-    found = {}
-    for name, middle in middles.items():
-        file = MPI.File.Open(COMM, f"{path}.{name}", MODE)
-        if name == "alone":  # past the delegates
-            attempt(file.Write_at_all, COMM.rank * RECORD, record(COMM.rank * RECORD))
-        if name != "alone" or COMM.rank == 1:
-            file.Write_at((1 + COMM.rank) * PAGE, record((1 + COMM.rank) * PAGE))
-        found[name] = [kind(call, *arguments) for call, *arguments in ((middle, file), (file.Sync,), (file.Sync,))]
-        file.Close()
-    return found
-
-
-def retried(path: str) -> Any:
-    """The file system refuses bytes beyond a limit; when it takes them, the program writes them again."""
-
-    def page(at: int) -> np.ndarray:
-        return np.concatenate([record(i) for i in range(at, at + PAGE, RECORD)])
-
-    file = MPI.File.Open(COMM, path, MODE)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8 * PAGE, before[1]))  # SIGXFSZ is ignored by Python
-    COMM.Barrier()
-    places = [i * PAGE for i in range(COMM.rank, 256, COMM.size)]
-    refused = sum(attempt(file.Write_at, at, page(at)) != "fine" for at in places)
-    COMM.Barrier()
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    COMM.Barrier()
-    for at in places:
-        attempt(file.Write_at, at, page(at))
-    read: list[str] = []
-    for at in places:
-        data = np.zeros(PAGE, np.uint8)
-        said = attempt(file.Read_at, at, data)
-        read.append(said if said != "fine" else "right" if np.array_equal(data, page(at)) else "wrong")
-    COMM.Barrier()
-    sync = attempt(file.Sync)
-    attempt(file.Close)
-    return {"refused": refused, "read": sorted(set(read)), "sync": sync}
 
 
 def limited(path: str) -> Any:
@@ -344,23 +268,7 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (
-        balance,
-        behind,
-        owners,
-        failing,
-        refused,
-        told,
-        retried,
-        limited,
-        scattered,
-        closing,
-        disk,
-        torn,
-        lost_before,
-        restored,
-        settings,
-    )
+    cases = (balance, behind, owners, refused, limited, scattered, closing, disk, torn, lost_before, restored, settings)
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:
