@@ -1,8 +1,8 @@
 """Random runs through delegates, one after the other: ``python tests/random_delegates.py --runs 500 --kills 500``.
 
 Each run has random hints, ranks and accesses, which follow from its seed; a limit of time; and every byte compared. A
-kill is a run in which one delegate, or the process that looks after it, gets SIGKILL on the way. ``--load`` keeps the
-cores busy meanwhile. What fails is printed with the command that makes it again. See docs/project/testing.md.
+kill is a run in which delegates, or those who look after them, get SIGKILL on the way. ``--load`` keeps the cores busy
+meanwhile. What fails is printed with the command that makes it again. See docs/project/testing.md.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ as one likes, tests/mpi/test_delegates_random.py a few.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import pathlib
@@ -36,7 +37,7 @@ class Run:
     hints : without the pattern of names.
     cells, cell_bytes, accesses, collective : see the program; accesses of each rank and round.
     kill_at : part of all accesses after which a delegate is killed; None: nobody is.
-    who : "one" delegate, or its "supervisor".
+    who : "one" delegate, "all" of them one after the other, its "supervisor", "both" (a supervisor and its delegate).
     """
 
     seed: int
@@ -61,13 +62,14 @@ class Run:
         return [str(int(n)) for n in (self.seed, self.cells, self.cell_bytes, self.accesses, self.collective)]
 
 
-def drawn(seed: int, *, kill: bool) -> Run:
+def drawn(seed: int, *, kill: bool, ack: str = "") -> Run:
     """Return the run of a seed.
 
     Parameters
     ----------
     seed : any number.
-    kill : a delegate is killed on the way (these have an executable of their own, and there are at least two).
+    kill : delegates are killed on the way (these have an executable of their own, and there are at least two).
+    ack : the level of acknowledgement; empty: any.
     """
     rng = random.Random(f"{'kill' if kill else 'run'} {seed}")
     page_kib = rng.choice([4, 4, 8, 12, 16, 64, 256, 1024])
@@ -82,7 +84,7 @@ def drawn(seed: int, *, kill: bool) -> Run:
         f"mpiox_delegate_prefetch={rng.choice([0, 1, 4, 8])}",
         f"mpiox_delegate_bypass={rng.choice(['0', '0', '512', '4k', '64k'])}",
         f"mpiox_delegate_write_behind={rng.choice(['0', '100', '4k', '64k', '1m'])}",
-        f"mpiox_delegate_ack={rng.choice(['memory', 'memory', 'memory', 'replica', 'disk'])}",
+        f"mpiox_delegate_ack={rng.choice([ack] * 5 if ack else ['memory', 'memory', 'memory', 'replica', 'disk'])}",
     ]
     if rng.random() < 0.5:
         hints += [f"striping_unit={rng.choice([4, 8, 12, 64, 1024])}k", f"striping_factor={rng.choice([1, 2, 3, 5])}"]
@@ -108,7 +110,8 @@ def drawn(seed: int, *, kill: bool) -> Run:
         accesses=rng.choice([50, 300, 1500]) // (8 if disk else 1),
         collective=(rng.random() < 0.5) * (1 if way == "auto" else collectives.choice([1, 10, 40])),
         kill_at=rng.random() if kill else None,
-        who=rng.choice(["one", "one", "one", "supervisor"]),
+        who=rng.choice(["one", "one", "all", "supervisor", "both"]),
+        environment={"MPIOX_STATS": "1"} if kill else {},
     )
 
 
@@ -133,24 +136,31 @@ def _kill(running: Job, held: mmap.mmap, run: Run, limit_s: float) -> None:
         if done >= target or phase == DONE:
             break
         time.sleep(0.0002)
-    group = delegates if run.who == "one" else supervisors
-    if not group:
-        return
-    pid = random.Random(run.seed).choice(group)
-    try:
-        os.kill(pid, signal.SIGKILL)
-        running.killed.append(pid)
-    except ProcessLookupError:
-        pass
+    rng = random.Random(run.seed)
+    victims = {
+        "one": rng.sample(delegates, min(1, len(delegates))),
+        "all": delegates,
+        "supervisor": rng.sample(supervisors, min(1, len(supervisors))),
+        "both": supervisors[:1] + delegates[:1],
+    }
+    for pid in victims[run.who]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            running.killed.append(pid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a run: "" or what was wrong, and who was killed."""
+    """What came of a run: "" or what was wrong, who was killed, and whether ranks went on without them."""
 
     problem: str
     text: str
     killed: tuple[int, ...]
+
+    @property
+    def went_on(self) -> bool:
+        """Ranks have accessed what a dead delegate had."""
+        return bool(self.killed) and "dead_delegate_accesses" in self.text
 
 
 def play(run: Run, folder: pathlib.Path, limit_s: float) -> Outcome:
