@@ -18,17 +18,7 @@ from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common import darshanfile, limits
 from mpiio_ext.pioneer.darshan.log import counter_names
-from support.darshan_logs import (
-    POSIX_COUNTERS,
-    POSIX_DOUBLES,
-    Job,
-    Log,
-    make_log,
-    pack_job,
-    posix,
-    small_logs,
-    write_small_logs,
-)
+from support.darshan_logs import POSIX_COUNTERS, POSIX_DOUBLES, Job, Log, make_log, pack_job, posix, write_small_logs
 from support.parts import require
 
 require("darshan")
@@ -415,24 +405,11 @@ def test_ids_of_logs(tmp_path: pathlib.Path) -> None:
     assert min(ids) > 0
 
 
-def test_logs_in_bulk(tmp_path: pathlib.Path) -> None:
-    """The benchmark's logs are whole, distinct, and the same for the same seed."""
-    names = write_small_logs(tmp_path, 300, per_folder=100)
-    converted = convert(names, str(tmp_path))
-    jobs = converted.tables["darshan_job"].to_pylist()
-    assert {outcome.status for outcome in converted.outcomes} == {"whole"}
-    assert [job["log_file"] for job in jobs] == names
-    assert len({job["log_id"] for job in jobs}) == 300
-    assert len({job["job_id"] for job in jobs}) == 270
-    assert converted.tables["darshan_file"].num_rows >= 300
-    assert [name for name, _ in small_logs(5, seed=1)] == [pathlib.Path(name).name for name in names[:5]]
-    assert Log.parse((tmp_path / names[3]).read_bytes()).pack() == (tmp_path / names[3]).read_bytes()
-
-
 def test_rows_of_many_calls(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the records of logs are too large to be joined at once, several joins give the same."""
     names = write_small_logs(tmp_path, 40)
     whole = convert(names, str(tmp_path))
+    assert [(log.status, log.log) for log in whole.outcomes] == [("whole", name) for name in names]
     monkeypatch.setattr("mpiio_ext.analytics.sources.darshan.BATCH_BYTES", 10_000)
     parts = convert(names, str(tmp_path))
     assert parts.outcomes == whole.outcomes

@@ -13,7 +13,7 @@ import pathlib
 import random
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mpiio_ext.common.extras import darshan_library
 from support.traces import DATA
@@ -199,36 +199,19 @@ def posix(key: int, rank: int, counters: dict[int, int], doubles: dict[int, floa
     return struct.pack(f"<Qq{POSIX_COUNTERS}q{POSIX_DOUBLES}d", key, rank, *integers, *times)
 
 
-def small_logs(
-    count: int, seed: int = 1, templates: Sequence[pathlib.Path] | None = None
-) -> Iterator[tuple[str, bytes]]:
-    """Yield names and bytes of `count` distinct small logs of one to nine files each.
+def write_small_logs(folder: pathlib.Path, count: int) -> list[str]:
+    """Write `count` distinct small logs into `folder`, of one to nine files each; return their names, as written.
 
-    They are PyDarshan's small examples (of Darshan 3.2.1, 1 to 4 kB) under other job ids, users and start times, over a
-    year from 2023-11-14; every tenth log has the job id of the one before. The same arguments give the same logs.
+    They are PyDarshan's small examples (of Darshan 3.2.1, 1 to 4 kB) under other job ids and start times; every tenth
+    log has the job id of the one before.
     """
-    rng = random.Random(seed)
-    if templates is None:
-        templates = [path for path in packaged_logs() if path.stat().st_size < 5000]
-    logs = [Log.parse(path.read_bytes()) for path in templates]
-    job_id = 1_000_000
+    logs = [Log.parse(path.read_bytes()) for path in packaged_logs() if path.stat().st_size < 5000]
+    names = []
     for number in range(count):
         log = logs[number % len(logs)]
         uid, start, end, processes, _ = struct.unpack_from("<5q", log.job)
-        job_id += number % 10 != 9
-        begin = 1_700_000_000 + rng.randrange(365 * 86400)
-        numbers = (uid + rng.randrange(200), begin, begin + end - start, processes, job_id)
-        job = struct.pack("<5q", *numbers) + log.job[40:]
-        yield f"user_app_id{job_id}_{number}.darshan", dataclasses.replace(log, job=job).pack()
-
-
-def write_small_logs(folder: pathlib.Path, count: int, seed: int = 1, per_folder: int = 1000) -> list[str]:
-    """Write `count` distinct small logs below `folder`; return their paths relative to it, in the order of writing."""
-    names = []
-    for number, (name, data) in enumerate(small_logs(count, seed)):
-        part = f"{number // per_folder:04d}"
-        if number % per_folder == 0:
-            (folder / part).mkdir(parents=True, exist_ok=True)
-        (folder / part / name).write_bytes(data)
-        names.append(f"{part}/{name}")
+        later, job_id = 86_400 * number, 1_000_000 + number - number // 10
+        job = struct.pack("<5q", uid, start + later, end + later, processes, job_id) + log.job[40:]
+        names.append(f"user_app_id{job_id}_{number}.darshan")
+        (folder / names[-1]).write_bytes(dataclasses.replace(log, job=job).pack())
     return names
