@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mpiio_ext.pioneer.readers import Reader
+from mpiio_ext.pioneer.readers import Reader, find_reader
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 
 #: Real measurements beside the repository, see `shared_data`.
@@ -43,6 +43,31 @@ def rows_of(reader: Reader, *paths: pathlib.Path) -> list[dict[str, Any]]:
     """Return the rows of a trace, without the columns that are null."""
     _, table = table_of(reader, *paths)
     return [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+
+
+def told(reader: Reader, *paths: pathlib.Path) -> dict[str, Any]:
+    """Return a trace as an expected text: a line for each call, without its nulls, one for each source, and losses."""
+    info, table = table_of(reader, *paths)
+    calls = []
+    for row in table.to_pylist():
+        begin = f"{row.pop('line')}: {row.pop('layer')} {row.pop('operation')}"
+        calls.append(" ".join([begin, *(f"{name}={value!r}" for name, value in row.items() if value is not None)]))
+    sources = [
+        f"{path_of.name}: rank {each.rank} of {each.host or 'a host'}: {each.rows} rows of {each.lines} lines"
+        for each in info.sources
+        if (path_of := pathlib.Path(each.path))
+    ]
+    lost = [
+        f"{problem.line}: {problem.why}: {problem.text}".rstrip(": ")
+        for each in info.sources
+        for problem in each.loss.problems
+    ]
+    return {
+        "format": f"{find_reader(paths[0]).NAME}, {info.ranks} ranks, time: {info.clock}, {info.skipped} lines skipped",
+        "calls": calls,
+        "sources": sources,
+        "lost": lost,
+    }
 
 
 def is_sorted(table: pa.Table) -> bool:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.readers import _files, dftracer, find_reader
 from mpiio_ext.pioneer.table import info_of, with_info
-from support.traces import is_sorted, rows_of, shared_data, table_of
+from support.expected import Expected
+from support.traces import is_sorted, rows_of, shared_data, table_of, told
 
 #: The schema of 2024; the table's entry of the second file comes after its use, and a call stands behind one inside it.
 OLD = """[
@@ -69,43 +70,16 @@ def write(folder: pathlib.Path, name: str, text: str | bytes) -> pathlib.Path:
     return path
 
 
-def test_schema_of_2024(tmp_path: pathlib.Path) -> None:
+def test_schema_of_2024(tmp_path: pathlib.Path, expected: Expected) -> None:
     path = write(tmp_path, "a.pfw", OLD)
-    assert find_reader(path).NAME == find_reader(tmp_path).NAME == "dftracer"
-    rows = rows_of(dftracer, path)
-    assert [row["operation"] for row in rows] == ["fopen", "open", "pwrite", "fread", "lseek"]
-    assert [row.get("file") for row in rows] == ["/data/b", "/data/a", "/data/a", None, None]
-    assert [row["rank"] for row in rows] == [3] * 5
-    assert [row["thread"] for row in rows] == [1, 0, 0, 0, 0]
-    assert (rows[1]["timestamp"], rows[1]["duration"], rows[1]["handle"], rows[1]["line"]) == (101_000, 2000, 7, 6)
-    assert json.loads(rows[1]["extra"]) == {"flags": 577, "mode": 384}
-    assert (rows[2]["size"], rows[2]["result"], rows[2]["offset"], rows[2]["handle"]) == (32, 30, 64, 7)
-    assert rows[3]["size"] == 32
-    assert json.loads(rows[4]["extra"]) == {"whence": "SEEK_END"}
+    expected(told(dftracer, path))
     info, table = table_of(dftracer, path)
-    assert (info.skipped, info.sources[0].host, info.sources[0].rank) == (0, "corona173", 3)
-    assert info.sources[0].loss.problems[0].why == "1 events of the category 'APP' are no calls"
     assert info_of(with_info(table.schema, info)).lacks == info.lacks
 
 
-def test_schema_of_2023(tmp_path: pathlib.Path) -> None:
+def test_schema_of_2023(tmp_path: pathlib.Path, expected: Expected) -> None:
     """Quoted numbers are numbers; a name that is one stays a name."""
-    path = write(tmp_path, "a.pfw", FIRST)
-    assert find_reader(path).NAME == "dftracer"
-    info, _ = table_of(dftracer, path)
-    assert (info.skipped, info.ranks, info.sources[0].rank, info.sources[0].host) == (0, 1, 0, "m-0-0")
-    rows = rows_of(dftracer, path)
-    assert [row["operation"] for row in rows] == ["access", "open", "lseek", "write", "close"]
-    assert [row["file"] for row in rows] == ["testfile"] * 4 + ["12"]
-    assert [row.get("handle") for row in rows] == [None, 15, 15, 15, 15]
-    assert (rows[1]["timestamp"], rows[1]["duration"]) == (1698975745976978_000, 29_000)
-    assert (rows[2]["offset"], rows[2]["result"], json.loads(rows[2]["extra"])) == (
-        262144,
-        262144,
-        {"whence": "SEEK_SET"},
-    )
-    assert (rows[3]["size"], rows[3]["result"], "extra" in rows[3]) == (262144, 131072, False)
-    assert json.loads(rows[4]["extra"]) == {"core_affinity": "[0,1]"}
+    expected(told(dftracer, write(tmp_path, "a.pfw", FIRST)))
 
 
 @pytest.mark.parametrize(
@@ -136,44 +110,19 @@ CASES = """\
 """
 
 
-def test_names_and_categories_in_any_case(tmp_path: pathlib.Path) -> None:
+def test_names_and_categories_in_any_case(tmp_path: pathlib.Path, expected: Expected) -> None:
     """No call is passed over for a capital letter, nor for the category that it stands in."""
-    path = write(tmp_path, "a.pfw", CASES)
-    assert [(row["layer"], row["operation"], row.get("size")) for row in rows_of(dftracer, path)] == [
-        ("stdio", "fopen", None),
-        ("stdio", "fread", 64),
-        ("stdio", "fread", 64),
-        ("posix", "open", None),
-        ("posix", "pwrite", 9),
-        ("mpiio", "MPI_File_sync", None),
-        ("posix", "Frobnicate", None),
-    ]
-    info, _ = table_of(dftracer, path)
-    assert [problem.why for problem in info.sources[0].loss.problems] == ["1 events of the category 'APP' are no calls"]
+    expected(told(dftracer, write(tmp_path, "a.pfw", CASES)))
 
 
-def test_what_is_null_is_not_known(tmp_path: pathlib.Path) -> None:
-    info, table = table_of(dftracer, write(tmp_path, "a.pfw", FIRST.replace('"ret":"131072"', '"ret":null')))
-    assert info.skipped == 0
-    assert table["result"].to_pylist()[3] is None
+def test_what_is_null_is_not_known(tmp_path: pathlib.Path, expected: Expected) -> None:
+    expected(told(dftracer, write(tmp_path, "a.pfw", FIRST.replace('"ret":"131072"', '"ret":null'))))
 
 
-def test_later_schema(tmp_path: pathlib.Path) -> None:
+def test_later_schema(tmp_path: pathlib.Path, expected: Expected) -> None:
     path = write(tmp_path, "a.pfw", NEW)
-    info, table = table_of(dftracer, path)
-    rows = table.to_pylist()
-    assert [(row["timestamp"], row["duration"], row["file"], row["result"]) for row in rows] == [
-        (5000, 70, "/n", -1),
-        (6000, 70, None, None),
-    ]
-    assert rows[1]["layer"] == "mpiio"
-    assert json.loads(rows[1]["extra"]) == {"fhash": "f2"}
-    assert [problem.why for problem in info.sources[0].loss.problems] == [
-        "counters, no single calls",
-        "a file's hash is in no table",
-    ]
-    assert info.skipped == 1
-    assert not info.sources[0].loss.truncated
+    expected(told(dftracer, path))
+    assert not table_of(dftracer, path)[0].sources[0].loss.truncated
 
 
 #: Of DFTracer 2.2.0: vectors have no size, second names are hashes, of which the last is in no table.
@@ -193,19 +142,8 @@ VECTORS = """\
 """
 
 
-def test_vectors_and_second_names(tmp_path: pathlib.Path) -> None:
-    path = write(tmp_path, "a.pfw", VECTORS)
-    rows = rows_of(dftracer, path)
-    assert [(row["operation"], row.get("size"), row.get("result")) for row in rows] == [
-        ("writev", 60, 60),
-        ("preadv", 50, 50),
-        ("readv", None, -1),
-        ("rename", None, None),
-        ("link", None, None),
-    ]
-    assert [json.loads(row["extra"]) for row in rows[3:]] == [{"file2": "/d/y"}, {"newpath_hash": "ffff"}]
-    info, _ = table_of(dftracer, path)
-    assert [problem.text for problem in info.sources[0].loss.problems] == ["ffff"]
+def test_vectors_and_second_names(tmp_path: pathlib.Path, expected: Expected) -> None:
+    expected(told(dftracer, write(tmp_path, "a.pfw", VECTORS)))
 
 
 def test_ranks_by_the_order_of_processes(tmp_path: pathlib.Path) -> None:
@@ -248,12 +186,12 @@ def test_how_many_bytes_were_not_read(tmp_path: pathlib.Path) -> None:
     assert table_of(dftracer, write(tmp_path, "c.pfw", OLD))[0].sources[0].loss.unread_bytes == 0
 
 
-def test_the_same_hash_of_two_files(tmp_path: pathlib.Path) -> None:
+def test_the_same_hash_of_two_files(tmp_path: pathlib.Path, expected: Expected) -> None:
     """16 bits: an entry counts from its line on."""
     event = '{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":%d,"dur":1,"ph":"X","args":{"fhash":5}}\n'
     entry = '{"id":1,"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"%s","value":5}}\n'
     text = event % 1 + entry % "/a" + event % 2 + entry % "/b" + event % 3
-    assert [row["file"] for row in rows_of(dftracer, write(tmp_path, "a.pfw", text))] == ["/a", "/a", "/b"]
+    expected(told(dftracer, write(tmp_path, "a.pfw", text)))
 
 
 EVENT = st.fixed_dictionaries(

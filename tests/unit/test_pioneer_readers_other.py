@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import pathlib
 import random
@@ -22,7 +21,8 @@ from mpiio_ext.pioneer.sanitize.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 from support.cbuild import ROOT
 from support.darshan_logs import Job, make_log
-from support.traces import is_sorted, rows_of, shared_data, table_of
+from support.expected import Expected
+from support.traces import is_sorted, rows_of, shared_data, table_of, told
 
 #: Of recorder2text of Recorder 2.3.3, as it stands: addresses are "%p", names stand in place of handles.
 TEXT = """\
@@ -100,34 +100,16 @@ def test_an_empty_file_that_sorts_first(tmp_path: pathlib.Path, name: str, form:
     assert info.clock == {"ltrace": "midnight", "recorder": "arbitrary"}.get(form, "unix")
 
 
-def test_recorder_text(tmp_path: pathlib.Path) -> None:
+def test_recorder_text(tmp_path: pathlib.Path, expected: Expected) -> None:
     folder = tmp_path / "_text"
     folder.mkdir()
     for rank in (0, 1, 10):
         (folder / f"{rank}.txt").write_text(TEXT)
     assert find_reader(tmp_path).NAME == "recorder"
     info, table = table_of(recorder, tmp_path)
-    assert info.ranks == 11
-    assert table["rank"].to_pylist() == [0] * 12 + [1] * 12 + [10] * 12
-    rows = rows_of(recorder, folder / "0.txt")
-    assert (rows[0]["timestamp"], rows[0]["duration"], rows[0]["depth"]) == (3_608_800, 2_620_900, 0)
-    assert [row.get("file") for row in rows] == [
-        "/scratch/shared.dat",
-        "/scratch/shared.dat",
-        None,
-        "/scratch/shared.dat",
-        None,
-        "/scratch/shared.dat",
-        *["/scratch/own.0"] * 3,
-        *["/scratch/log"] * 3,
-    ]
-    assert [(row["operation"], row["size"]) for row in rows if "size" in row] == [
-        ("MPI_File_write_at_all", 65536),
-        ("pwrite", 65536),
-        ("writev", 30),
-        ("vfprintf", 29),
-    ]
+    assert (info.ranks, table["rank"].to_pylist()) == (11, [0] * 12 + [1] * 12 + [10] * 12)
     assert "results" in info.lacks
+    expected(told(recorder, folder / "0.txt"))
 
 
 def sanitized_text(folder: pathlib.Path, text: str) -> list[tuple[object, ...]]:
@@ -137,39 +119,11 @@ def sanitized_text(folder: pathlib.Path, text: str) -> list[tuple[object, ...]]:
     return [(row["operation"], row["file"], row["offset"], row["mask"]) for row in rows]
 
 
-def test_recorder_calls_inside_of_others(tmp_path: pathlib.Path) -> None:
+def test_recorder_calls_inside_of_others(tmp_path: pathlib.Path, expected: Expected) -> None:
     """The level counts all calls; those of MPI make a row MPI-IO's own. Positions by the name of the file."""
-    inside, shared, own, log = "inside MPI-IO", "/scratch/shared.dat", "/scratch/own.0", "/scratch/log"
-    assert sanitized_text(tmp_path, TEXT) == [
-        ("MPI_File_open", shared, None, None),
-        ("open", shared, None, inside),
-        ("MPI_File_write_at_all", shared, 0, None),
-        ("pwrite", shared, 0, inside),
-        ("MPI_File_close", shared, None, None),
-        ("close", shared, None, inside),
-        ("open", own, None, None),
-        ("writev", own, 0, None),
-        ("close", own, None, None),
-        ("fopen", log, None, None),
-        ("vfprintf", log, 0, None),
-        ("fclose", log, None, None),
-    ]
+    expected(sanitized_text(tmp_path, TEXT))
     opened = "".join(f"{line}\n" for line in TEXT.splitlines()[:2])
-    assert sanitized_text(tmp_path, opened + MORE)[2:] == [
-        ("MPI_File_write_at", None, 8, None),
-        ("pwrite", "/scratch/h", 8, inside),
-        ("pwrite", "/scratch/h5", 0, None),
-        ("MPI_File_set_view", shared, None, None),
-        ("MPI_File_seek", shared, 16, None),
-        ("MPI_File_write", shared, 16, None),
-        ("write", shared, 0, inside),
-        ("stat", "/scratch/a", None, None),
-        ("open", shared, None, None),
-        ("lseek", shared, 100, None),
-        ("write", shared, 100, None),
-        ("write", shared, 107, None),
-        ("MPI_File_sync", None, None, None),
-    ]
+    expected(sanitized_text(tmp_path, opened + MORE)[2:])
     info, _ = table_of(recorder, tmp_path / "0.txt")
     assert info.sources[0].loss.problems[0].why == "2 records are of other layers: 1 H5Dwrite, 1 H5Fflush"
 
@@ -184,7 +138,7 @@ def test_recorder_without_levels(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool) -> None:
+def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool, expected: Expected) -> None:
     """Recorder declares columns of numbers as repeated; pyarrow reads them as lists."""
     wrap = (lambda values: [[value] for value in values]) if repeated else list
     columns = {
@@ -202,10 +156,7 @@ def test_recorder_parquet(tmp_path: pathlib.Path, repeated: bool) -> None:
     path = tmp_path / "2.parquet"
     pq.write_table(pa.table(columns), path)
     assert find_reader(path).NAME == "recorder"
-    rows = rows_of(recorder, path)
-    assert [(row["operation"], row["rank"], row["thread"]) for row in rows] == [("open", 2, 0), ("pwrite", 5, 0)]
-    assert table_of(recorder, path)[0].ranks == 6
-    assert (rows[1]["size"], rows[1]["offset"], rows[1]["duration"]) == (800, 64, 5 * 10**8)
+    expected(told(recorder, path))
     path.write_bytes(path.read_bytes()[:-50])
     info, _ = table_of(recorder, path)
     assert info.sources[0].loss.truncated
@@ -255,13 +206,10 @@ def test_recorder_text_and_parquet_agree(tmp_path: pathlib.Path, data: st.DataOb
         assert one == other
 
 
-def test_recorder_arguments_that_are_too_many(tmp_path: pathlib.Path) -> None:
+def test_recorder_arguments_that_are_too_many(tmp_path: pathlib.Path, expected: Expected) -> None:
     """A name with blanks moves the arguments behind it: they are all kept as they stand there."""
     (tmp_path / "0.txt").write_text("0.5 0.75 open 0 0 ( /data/my file 66 384 )\n0.5 0.75 read 0 0 ( 5 0x7f zero )\n")
-    rows = rows_of(recorder, tmp_path / "0.txt")
-    assert json.loads(rows[0]["extra"])["args"] == "/data/my, file, 66, 384"
-    assert json.loads(rows[1]["extra"]) == {"size": "zero"}
-    assert "size" not in rows[1]
+    expected(told(recorder, tmp_path / "0.txt"))
 
 
 def test_recorder_times_are_exact(tmp_path: pathlib.Path) -> None:
