@@ -100,6 +100,11 @@ def _lines(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def in_words(row: Mapping[str, Any]) -> str:
+    """Return a row of a wide table as one line, without what it does not have."""
+    return " ".join(f"{name}={value!r}" for name, value in row.items() if value is not None)
+
+
 class Expected:
     """Compare what a test got with its section of the file; each further call has a section of its own."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from mpiio_ext.pioneer.readers import Reader, find_reader
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
+from support.expected import in_words
 
 #: Real measurements beside the repository, see `shared_data`.
 DATA = pathlib.Path(
@@ -51,7 +52,7 @@ def told(reader: Reader, *paths: pathlib.Path) -> dict[str, Any]:
     calls = []
     for row in table.to_pylist():
         begin = f"{row.pop('line')}: {row.pop('layer')} {row.pop('operation')}"
-        calls.append(" ".join([begin, *(f"{name}={value!r}" for name, value in row.items() if value is not None)]))
+        calls.append(f"{begin} {in_words(row)}")
     sources = [
         f"{path_of.name}: rank {each.rank} of {each.host or 'a host'}: {each.rows} rows of {each.lines} lines"
         for each in info.sources
