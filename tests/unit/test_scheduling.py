@@ -183,14 +183,63 @@ def at(file: int, page: int, **more: int) -> Request:
     return Request(file, page * KIB, KIB, **more)  # type: ignore[arg-type]
 
 
-def test_fifo_merges_only_what_came_one_after_the_other() -> None:
-    requests = [at(0, 5), at(0, 6), at(1, 0), at(0, 7), at(0, 4)]
-    assert order(Queue("fifo"), requests) == [[0, 1], [2], [3], [4]]
+#: Policies, their options, requests that come at once, and the order in which they are served, batch by batch.
+ORDERS: dict[str, tuple[str, dict[str, int], list[Request], list[list[int]]]] = {
+    "fifo merges only what came one after the other": (
+        "fifo",
+        {},
+        [at(0, 5), at(0, 6), at(1, 0), at(0, 7), at(0, 4)],
+        [[0, 1], [2], [3], [4]],
+    ),
+    "to_agg takes along what continues the oldest": (
+        "to_agg",
+        {},
+        [at(0, 5), at(1, 0), at(0, 7), at(0, 4), at(0, 6)],
+        [[3, 0, 4, 2], [1]],
+    ),
+    "sjf serves the file that wants least": (
+        "sjf",
+        {},
+        [at(0, 0), at(0, 5), at(0, 9), at(1, 3), at(1, 1), at(2, 8)],
+        [[5], [4], [3], [0], [1], [2]],
+    ),
+    "hbrr gives every file its quantum, in file order": (
+        "hbrr",
+        {"quantum": 2 * KIB},
+        [*(at(0, page) for page in (6, 2, 0, 4)), *(at(1, page) for page in (3, 1, 2))],
+        [[2], [1], [5, 6], [3], [0], [4]],
+    ),
+    "mlf lets small requests pass until the quantum reaches the large one": (
+        "mlf",
+        {"quantum": KIB},
+        [Request(0, 0, 8 * KIB), *(at(0, 20 + 2 * page) for page in range(6))],
+        [[1], [2], [3], [0], [4], [5], [6]],
+    ),
+    "mlf gives files turns": (
+        "mlf",
+        {"quantum": KIB},
+        [at(file, page) for file in (0, 1) for page in (0, 2, 4)],
+        [[0], [3], [1], [4], [2], [5]],
+    ),
+    "mlf merges up to the quantum reached: small requests that touch wait as one large one": (
+        "mlf",
+        {"quantum": KIB},
+        [*(at(0, page) for page in range(9)), *(at(1, page) for page in range(3))],
+        [[0], [9], [1, 2], [10, 11], [3, 4, 5, 6], [7, 8]],
+    ),
+    "aioli keeps to a file for its quantum, and raises it": (
+        "aioli",
+        {"quantum": 2 * KIB, "window": 5},
+        [at(file, 2 * page) for page in range(8) for file in (0, 1)],
+        [[each] for each in (0, 2, 1, 3, 4, 6, 8, 10, 5, 7, 9, 11, 12, 14, 13, 15)],
+    ),
+}
 
 
-def test_to_agg_takes_along_what_continues_the_oldest() -> None:
-    requests = [at(0, 5), at(1, 0), at(0, 7), at(0, 4), at(0, 6)]
-    assert order(Queue("to_agg"), requests) == [[3, 0, 4, 2], [1]]
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders_of_the_policies(name: str) -> None:
+    policy, options, requests, wanted = ORDERS[name]
+    assert order(Queue(policy, **options), requests) == wanted
 
 
 @pytest.mark.parametrize("policy", NAMES)
@@ -205,47 +254,6 @@ def test_batches_are_as_large_as_may_be_and_no_larger(policy: str) -> None:
     ):
         found = order(Queue(policy, quantum=100 * KIB, **limits), requests)
         assert [len(batch) for batch in found] == sizes, limits
-
-
-def test_sjf_serves_the_file_that_wants_least() -> None:
-    requests = [at(0, 0), at(0, 5), at(0, 9), at(1, 3), at(1, 1), at(2, 8)]
-    assert order(Queue("sjf"), requests) == [[5], [4], [3], [0], [1], [2]]
-
-
-def test_hbrr_gives_every_file_its_quantum_in_file_order() -> None:
-    requests = [at(0, page) for page in (6, 2, 0, 4)] + [at(1, page) for page in (3, 1, 2)]
-    assert order(Queue("hbrr", quantum=2 * KIB), requests) == [[2], [1], [5, 6], [3], [0], [4]]
-
-
-def test_mlf_lets_small_requests_pass_until_the_quantum_reaches_the_large_one() -> None:
-    large = Request(0, 0, 8 * KIB)
-    requests = [large, *(at(0, 20 + 2 * page) for page in range(6))]
-    assert order(Queue("mlf", quantum=KIB), requests) == [[1], [2], [3], [0], [4], [5], [6]]
-
-
-def test_mlf_gives_files_turns() -> None:
-    requests = [at(0, page) for page in (0, 2, 4)] + [at(1, page) for page in (0, 2, 4)]
-    found = [batch[0] // 3 for batch in order(Queue("mlf", quantum=KIB), requests)]
-    assert found == [0, 1, 0, 1, 0, 1]
-
-
-def test_mlf_merges_up_to_the_quantum_reached() -> None:
-    """Small requests that touch are one large one: they get what one of their size would have to wait for."""
-    requests = [at(0, page) for page in range(9)] + [at(1, page) for page in range(3)]
-    assert order(Queue("mlf", quantum=KIB), requests) == [[0], [9], [1, 2], [10, 11], [3, 4, 5, 6], [7, 8]]
-
-
-def test_aioli_keeps_to_a_file_for_its_quantum_and_raises_it() -> None:
-    requests = [at(file, 2 * page) for page in range(8) for file in (0, 1)]
-    found = [batch[0] % 2 for batch in order(Queue("aioli", quantum=2 * KIB, window=5), requests)]
-    assert [(file, len(list(turn))) for file, turn in itertools.groupby(found)] == [
-        (0, 2),
-        (1, 2),
-        (0, 4),
-        (1, 4),
-        (0, 2),
-        (1, 2),
-    ]
 
 
 def test_aioli_waits_for_what_is_missing_but_once() -> None:
