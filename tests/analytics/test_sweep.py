@@ -15,8 +15,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def test_c_under_sanitizers() -> None:
-    out = cbuild.check(cbuild.program("analytics/test_critical_path.c", "analytics"), "1000", "7")
-    assert out.splitlines()[-1].endswith(" 0 failures")
+    cbuild.passes(cbuild.program("analytics/test_critical_path.c", "analytics"), "1000", "7")
 
 
 def test_figure_3() -> None:

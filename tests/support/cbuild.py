@@ -274,3 +274,10 @@ def check(path: pathlib.Path, *arguments: str, timeout: int = 120, **environment
     done = run(path, *arguments, timeout=timeout, **environment)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def passes(path: pathlib.Path, *arguments: object, timeout: int = 300, **environment: str) -> str:
+    """Run a program that counts its checks, of which none may fail; return what it printed."""
+    out = check(path, *map(str, arguments), timeout=timeout, **environment)
+    assert out.splitlines()[-1].endswith(" 0 failures"), out
+    return out

@@ -332,8 +332,7 @@ def test_a_job_among_strangers(folder: pathlib.Path, tmp_path: pathlib.Path) -> 
     program = cbuild.program("arbiter/test_strangers.c", "arbiter", "common")
     victim = tmp_path / "victim"
     victim.write_text("whole")
-    out = cbuild.check(program, str(folder), str(victim), timeout=120)
-    assert out.splitlines()[-1].endswith(" 0 failures"), out
+    cbuild.passes(program, folder, victim)
     assert victim.read_text() == "whole"
     assert not [entry.name for entry in (folder / "jobs").iterdir() if not stat.S_ISLNK(entry.lstat().st_mode)]
 

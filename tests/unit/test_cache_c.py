@@ -12,11 +12,6 @@ from support import cbuild, fuzz
 MODULES = ("common", "typemap", "storage", "cache")
 
 
-def passes(program: pathlib.Path, *arguments: str) -> None:
-    out = cbuild.check(program, *arguments, timeout=300)
-    assert out.splitlines()[-1].endswith(" 0 failures")
-
-
 def checked(name: str) -> pathlib.Path:
     return cbuild.program(f"cache/{name}.c", *MODULES)
 
@@ -25,27 +20,35 @@ def raced(name: str) -> pathlib.Path:
     return cbuild.threads_program(f"cache/{name}.c", *MODULES)
 
 
-def test_layout_errors_and_accesses_case_by_case() -> None:
-    passes(checked("test_cache"))
-    passes(raced("test_cache"))
+FILE = "FILE"
+#: What runs once: how it is built, the program and its arguments, of which FILE is in the test's folder.
+RUNS: dict[str, tuple[Callable[[str], pathlib.Path], str, tuple[str, ...]]] = {
+    "layout, errors and accesses, case by case": (checked, "test_cache", ()),
+    "layout, errors and accesses of threads": (raced, "test_cache", ()),
+    "dirty bytes are exact": (checked, "test_dirty", fuzz.words(1000)),
+    "dirty bytes of several threads": (raced, "test_dirty", fuzz.words(100)),
+    "misses are exact while the table changes": (checked, "test_frames", fuzz.words(50000)),
+    "misses while the table changes, of threads": (raced, "test_frames", fuzz.words(50000)),
+    "requests of many threads": (checked, "test_ring", ("threads", *fuzz.words(2000))),
+    "requests of many threads race for nothing": (raced, "test_ring", ("threads", *fuzz.words(2000))),
+    "requests of processes, some of which are killed": (checked, "test_ring", ("processes", *fuzz.words(2000))),
+    "pages are flushed and evicted": (checked, "test_access", ("threads", FILE, fuzz.seed(), "1", "2")),
+    "accesses of threads race for nothing": (raced, "test_access", ("threads", FILE, fuzz.seed(), "1", "20")),
+    "a killed delegate loses nothing": (checked, "test_access", ("processes", FILE, fuzz.seed(), "20")),
+    "a killed delegate, and a client with a page in its hands": (
+        checked,
+        "test_access",
+        ("holders", FILE, fuzz.seed()),
+    ),
+    "a killed survivor": (checked, "test_access", ("rescuers", FILE, fuzz.seed(), "20")),
+    "no posted token is overlooked": (checked, "test_ring_search", fuzz.words(300)),
+}
 
 
-def test_dirty_bytes_are_exact() -> None:
-    passes(checked("test_dirty"), *fuzz.words(1000))
-
-
-def test_dirty_bytes_of_several_threads() -> None:
-    passes(raced("test_dirty"), *fuzz.words(100))
-
-
-@pytest.mark.parametrize("build", [checked, raced])
-def test_misses_are_exact_while_the_table_changes(build: Callable[[str], pathlib.Path]) -> None:
-    passes(build("test_frames"), *fuzz.words(50000))
-
-
-@pytest.mark.parametrize("build", [checked, raced])
-def test_requests_of_many_threads(build: Callable[[str], pathlib.Path]) -> None:
-    passes(build("test_ring"), "threads", *fuzz.words(2000))
+@pytest.mark.parametrize("name", RUNS)
+def test_once(tmp_path: pathlib.Path, name: str) -> None:
+    build, program, arguments = RUNS[name]
+    cbuild.passes(build(program), *(tmp_path / "file" if word == FILE else word for word in arguments))
 
 
 #: Around the 4,096 tokens that a word of the set's upper level stands for; 7,326 and 65,000 are such of real caches.
@@ -56,48 +59,20 @@ TOKENS = ("4095", "4097", "7326", "65000")
 @pytest.mark.parametrize("tokens", TOKENS)
 @pytest.mark.parametrize("build", [checked, raced])
 def test_requests_with_many_tokens(build: Callable[[str], pathlib.Path], tokens: str) -> None:
-    passes(build("test_ring"), "threads", *fuzz.words(2000), tokens)
+    cbuild.passes(build("test_ring"), "threads", *fuzz.words(2000), tokens)
 
 
 @pytest.mark.slow_with("4095", "7326")
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_requests_of_processes_with_many_tokens(tokens: str) -> None:
-    passes(checked("test_ring"), "processes", *fuzz.words(2000), tokens)
+    cbuild.passes(checked("test_ring"), "processes", *fuzz.words(2000), tokens)
 
 
 @pytest.mark.slow_with("4097", "7326")
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_accesses_with_many_tokens(tmp_path: pathlib.Path, tokens: str) -> None:
     """More frames than the file has pages; three of the tokens are slots."""
-    passes(checked("test_access"), "frames", str(tmp_path / "file"), fuzz.seed(), "1", "1", str(int(tokens) - 3))
-
-
-def test_requests_of_processes_some_of_which_are_killed() -> None:
-    passes(checked("test_ring"), "processes", *fuzz.words(2000))
-
-
-def test_accesses_of_threads_while_pages_are_flushed_and_evicted(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "threads", str(tmp_path / "file"), fuzz.seed(), "1", "2")
-
-
-def test_accesses_of_threads_race_for_nothing(tmp_path: pathlib.Path) -> None:
-    passes(raced("test_access"), "threads", str(tmp_path / "file"), fuzz.seed(), "1", "20")
-
-
-def test_a_killed_delegate_loses_nothing(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "processes", str(tmp_path / "file"), fuzz.seed(), "20")
-
-
-def test_a_killed_delegate_and_a_client_with_a_page_in_its_hands(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "holders", str(tmp_path / "file"), fuzz.seed())
-
-
-def test_a_killed_survivor(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "rescuers", str(tmp_path / "file"), fuzz.seed(), "20")
-
-
-def test_no_posted_token_is_overlooked() -> None:
-    passes(checked("test_ring_search"), *fuzz.words(300))
+    cbuild.passes(checked("test_access"), "frames", str(tmp_path / "file"), fuzz.seed(), "1", "1", str(int(tokens) - 3))
 
 
 #: Mistakes in mpiox_ring.c that the search through all orders of steps must find.
@@ -134,7 +109,7 @@ def interleaved(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 def test_every_order_of_steps_of_two_clients_and_a_delegate(tmp_path: pathlib.Path) -> None:
     program = interleaved(tmp_path, "ring_interleaved")
-    passes(program)
+    cbuild.passes(program)
     assert cbuild.run(program, "late").returncode == 1  # looks at the bell when it has looked at the tokens
 
 

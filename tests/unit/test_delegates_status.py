@@ -86,8 +86,7 @@ def of(group: str) -> list[delegates.DelegateStatus]:
 
 
 def test_damaged_memory_under_sanitizers(tmp_path: pathlib.Path) -> None:
-    out = cbuild.check(program(), "fuzz", "300", fuzz.seed(), str(tmp_path / "memory"), timeout=300)
-    assert out.splitlines()[-1].endswith(" 0 failures")
+    cbuild.passes(program(), "fuzz", "300", fuzz.seed(), tmp_path / "memory")
 
 
 def test_counters_are_the_c_list() -> None:

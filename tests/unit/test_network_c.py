@@ -21,27 +21,22 @@ def checked(name: str) -> pathlib.Path:
     return cbuild.program(f"network/{name}.c", *MODULES)
 
 
-def passes(path: pathlib.Path, *arguments: str, **environment: str) -> None:
-    out = cbuild.check(path, *arguments, timeout=300, **environment)
-    assert out.splitlines()[-1].endswith(" 0 failures")
-
-
 @pytest.mark.parametrize(
     ("name", "cases"),
     [("test_link", 0), ("test_access", 15), ("test_handshake", 4000), ("test_strangers", 0), ("test_death", 0)],
 )
 def test_requests_accesses_handshakes_strangers_and_deaths(name: str, cases: int) -> None:
-    passes(checked(name), *(fuzz.words(cases) if cases else ()))
+    cbuild.passes(checked(name), *(fuzz.words(cases) if cases else ()))
 
 
 @pytest.mark.parametrize("fault", [*slow("short=777"), "short=1000000:delay_ms=1"])
 def test_random_accesses_over_a_connection_that_suffers(fault: str) -> None:
-    passes(checked("test_access"), "1", fuzz.seed(), MPIOX_NETWORK_FAULT=fault)
+    cbuild.passes(checked("test_access"), "1", fuzz.seed(), MPIOX_NETWORK_FAULT=fault)
 
 
 @pytest.mark.parametrize(("name", "cases"), [*slow(("test_link", 0)), ("test_access", 3), ("test_death", 0)])
 def test_races(name: str, cases: int) -> None:
-    passes(cbuild.threads_program(f"network/{name}.c", *MODULES), *(fuzz.words(cases) if cases else ()))
+    cbuild.passes(cbuild.threads_program(f"network/{name}.c", *MODULES), *(fuzz.words(cases) if cases else ()))
 
 
 @pytest.mark.parametrize("name", ["fuzz_serve", "fuzz_link"])

@@ -34,9 +34,8 @@ SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
     ],
 )
 def test_module_under_sanitizers(source: str, modules: tuple[str, ...], arguments: tuple[str, ...]) -> None:
-    out = cbuild.check(cbuild.program(source, *modules), *arguments, timeout=300)
-    assert out.splitlines()[-1].endswith(" 0 failures"), out
+    cbuild.passes(cbuild.program(source, *modules), *arguments)
 
 
 def test_no_wake_up_is_lost_under_the_thread_sanitizer() -> None:
-    assert "0 failures" in cbuild.check(cbuild.threads_program("common/test_wake.c"))
+    cbuild.passes(cbuild.threads_program("common/test_wake.c"))

@@ -556,5 +556,4 @@ def test_the_hint_names_every_policy() -> None:
 def test_stress_under_sanitizers(policy: str) -> None:
     """Thousands of requests that overlap, cancelled and served by several at once, with all lanes in use."""
     program: pathlib.Path = cbuild.program("schedule/stress.c", "common", "schedule")
-    out = cbuild.check(program, policy, "20000", "7", timeout=120)
-    assert out.splitlines()[-1].endswith(" 0 failures"), out
+    cbuild.passes(program, policy, "20000", "7")

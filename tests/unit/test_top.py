@@ -53,9 +53,7 @@ def own(found: tuple[jobs.Job, ...], pid: int | None = None) -> list[jobs.Rank]:
 def test_the_page_in_c(files: int, threads: int) -> None:
     """Also with more files than it has entries, and with threads that access one file; under sanitizers."""
     program = cbuild.program("live/test_live.c", "common", "stats", "live")
-    out = cbuild.check(program, str(files), str(threads)).splitlines()
-    assert out[0] == f"page {4096 + 8000 * 256}"
-    assert out[-1].endswith(" 0 failures")
+    assert cbuild.passes(program, files, threads).startswith(f"page {4096 + 8000 * 256}\n")
 
 
 @pytest.mark.parametrize(
@@ -63,9 +61,8 @@ def test_the_page_in_c(files: int, threads: int) -> None:
     [("0", False), ("false", False), ("OFF", False), ("disabled", False), ("1", True), ("", True), ("00", True)],
 )
 def test_the_variable_leaves_it_out(value: str, seen: bool) -> None:
-    out = cbuild.check(cbuild.program("live/test_live.c", "common", "stats", "live"), "3", "2", MPIOX_LIVE=value)
+    out = cbuild.passes(cbuild.program("live/test_live.c", "common", "stats", "live"), 3, 2, MPIOX_LIVE=value)
     assert out.startswith("page " if seen else "no page\n")
-    assert out.splitlines()[-1].endswith(" 0 failures")
 
 
 @pytest.mark.parametrize(("blocks", "line"), [(64, f"page {4096 + 60 * 256}"), (8, "no page")])

@@ -16,5 +16,4 @@ FILES = [f"mpiox_trace_{name}.c" for name in ("descriptors", "lock", "streams", 
 @pytest.mark.parametrize("build", [cbuild.program, cbuild.threads_program], ids=["checked", "raced"])
 def test_threads_on_the_same_descriptors(build: Callable[..., pathlib.Path]) -> None:
     more = (f"-I{FOLDER}", *(str(FOLDER / name) for name in FILES))
-    out = cbuild.check(build("trace/test_descriptors.c", more=more))
-    assert out.endswith(" 0 failures\n")
+    cbuild.passes(build("trace/test_descriptors.c", more=more))
