@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-from typing import Any
 
 import pytest
 
 from differential import generate, run, text, variants
-from differential.state import BYTE
 from support.documents import ROOT
-
-INT = ["named", "INT"]
-
-
-def ops_of(words: str) -> list[dict[str, Any]]:
-    return list(text.read(words).case["ops"])
+from support.expected import Expected
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -31,66 +24,32 @@ def test_random_cases_come_back(part: int) -> None:
         assert text.tell(again) == told
 
 
-def test_values_of_ranks() -> None:
-    """One value stands for all ranks, a list has one for each, and an expression is computed for each."""
-    for words, values in (("@8", [8] * 3), ("@0,8,rank*4", [0, 8, 8]), ("@(1<<4)-rank%2", [16, 15, 16])):
-        (op,) = ops_of(f"ranks 3 file 99 readonly | read at 4 {words}")
-        assert op == {
-            "op": "read",
-            "how": "at",
-            "count": [4] * 3,
-            "mem": [BYTE] * 3,
-            "bottom": [False] * 3,
-            "at": values,
-        }
-    (op,) = ops_of("ranks 3 file 99 readonly | read at 1,2,0 INT @0 by rank>0 large bottom [0 2]")
-    assert op["who"] == [False, True, True]
-    assert op["large"] == [True] * 3
-    assert op["bottom"] == [True, False, True]
+GRID = "darray 2 1 [4] [block] [default] [2] C INT"
+READ = [
+    # One value stands for all ranks, a list has one for each, and an expression is computed for each.
+    "ranks 3 file 99 readonly | read at 4 @8",
+    "ranks 3 file 99 readonly | read at 4 @0,8,rank*4",
+    "ranks 3 file 99 readonly | read at 4 @(1<<4)-rank%2",
+    "ranks 3 file 99 readonly | read at 1,2,0 INT @0 by rank>0 large bottom [0 2]",
+    # A type is a tree for each rank, with lists that repeat and count.
+    "ranks 2 | view @rank*4 INT resized_c 0 40 indexed [2x1] [2x(i*2+rank)] INT",
+    f"ranks 2 readonly file 99 | read all 1 struct [1 2] [0 8] {{INT f90_real 6 30}}, {GRID}",
+    # A call with the classes of its error, and what other ranks call.
+    "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
+    " | read at 4,-1,4 @0 fails COUNT by [1]",
+    # Exceptions have a variant, perhaps a family, and a reason.
+    "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no",
+]
 
 
-def test_types() -> None:
-    """A type is a tree for each rank, with lists that repeat and count."""
-    (op,) = ops_of("ranks 2 | view @rank*4 INT resized_c 0 40 indexed [2x1] [2x(i*2+rank)] INT")
-    assert op["disp"] == [0, 4]
-    assert op["ftype"][1] == ["resized_c", 0, 40, ["indexed", [1, 1], [1, 3], INT]]
-    grid = "darray 2 1 [4] [block] [default] [2] C INT"
-    (op,) = ops_of(f"ranks 2 readonly file 99 | read all 1 struct [1 2] [0 8] {{INT f90_real 6 30}}, {grid}")
-    assert op["mem"][0] == ["struct", [1, 2], [0, 8], [INT, ["f90_real", 6, 30]]]
-    assert op["mem"][1] == ["darray", 2, 1, [4], ["block"], [-49767], [2], "C", INT]
-
-
-def test_calls_that_fail() -> None:
-    """A call with the classes of its error, and what other ranks call; both are told again."""
-    words = (
-        "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
-        " | read at 4,-1,4 @0 fails COUNT by [1]"
-    )
-    case = text.read(words).case
-    size, write, read = case["ops"]
-    assert (size["fails"], size["other"], size["but"]) == (
-        ["ARG", "IO"],
-        [False, False, True],
-        {"op": "size", "bytes": 10},
-    )
-    assert (write["fails"], write["count"], write["mem"][0]) == (["TYPE", "none"], [1, -1, 0], ["named", "NULL"])
-    assert (read["fails"], read["failing"]) == (["COUNT"], [False, True, False])
-    assert case["free"] and text.tell(case) == words
-
-
-def test_what_is_declared() -> None:
-    """Exceptions have a variant, perhaps a family, and a reason."""
-    entry = text.read(
-        "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no"
-    )
-    assert entry.name == "a name"
-    assert entry.case["ops"] == [{"op": "sync"}]
-    assert entry.only == ("native", "subfiles", "gpu")
-    assert [each.reason for each in entry.excepted] == ["not yet"] * 2
-    assert variants.declared(entry, "native", "openmpi")
-    assert not variants.declared(entry, "native", "mpich")
-    assert variants.declared(entry, "subfiles", "mpich")
-    assert [name for name in variants.VARIANTS if variants.runs_under(entry, name)] == ["native", "subfiles"]
+def test_what_is_read(expected: Expected) -> None:
+    expected({words: [json.dumps(op) for op in text.read(words).case["ops"]] for words in READ})
+    case, declared = text.read(READ[6]).case, text.read(READ[7])
+    assert case["free"] and text.tell(case) == READ[6]
+    expected({name: getattr(declared, name) for name in ("name", "excepted", "skipped", "only")})
+    known = [("native", "openmpi"), ("native", "mpich"), ("subfiles", "mpich")]
+    assert [bool(variants.declared(declared, *each)) for each in known] == [True, False, True]
+    assert [name for name in variants.VARIANTS if variants.runs_under(declared, name)] == ["native", "subfiles"]
 
 
 WRONG = {
