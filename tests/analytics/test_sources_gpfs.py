@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.diagnosis import Finding, diagnose
 from mpiio_ext.analytics.jobs.row import ask
 from mpiio_ext.analytics.site import load_site
@@ -22,18 +21,10 @@ from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main
 from support import source_texts as texts
 from support.darshan_logs import posix
+from support.expected import Expected
 from support.job_logs import BYTES_WRITTEN, OPENS, WRITE_TIME, WRITES, log_at
+from support.monitoring import read, said, told
 from support.quiet_rows import JOB, file, small
-
-
-def read(folder: pathlib.Path, text: str, source: str | None = None) -> Records:
-    path = folder / "input"
-    path.write_text(text)
-    return sources.read(path, source)
-
-
-def said(records: Records) -> list[str]:
-    return [str(problem).replace(records.path, "input") for problem in records.problems]
 
 
 def disks_of(records: Records, *names: str) -> list[tuple[Any, ...]]:
@@ -44,41 +35,18 @@ def disks_of(records: Records, *names: str) -> list[tuple[Any, ...]]:
 # ---- mmdf ------------------------------------------------------------------------------------------------------------
 
 
-def test_mmdf_as_text_and_coded(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.MMDF)
-    names = ("time", "disk", "pool", "failure_group", "metadata", "data", "size", "free_blocks")
-    assert disks_of(records, *names)[:3] == [
-        (1489998203.0, "meta1", "system", 101, True, False, 2097152, 966656),
-        (1489998203.0, "data1", "data", -1, False, True, 4194304, 1048576),
-        (1489998203.0, "data2", "data", 103, False, True, 4194304, 3145728),
-    ]
-    assert records.header == {"snapshots": 2}
-    totals = [(row["of"], row["pool"], row["size"]) for row in records.tables["totals"].to_pylist()[:5]]
-    assert totals == [
-        ("pool", "system", 2097152),
-        ("pool", "data", 8388608),
-        ("data", None, 8388608),
-        ("metadata", None, 2097152),
-        ("total", None, 10485760),
-    ]
-    coded = read(tmp_path, texts.MMDF_Y)
-    assert disks_of(coded, "disk", "pool", "free_fragments_percent", "allocatable") == [
-        ("P_META", "system", 1, None),
-        ("P_DATA", "da:ta", 0, None),
-    ]
-    (inodes,) = coded.tables["inodes"].to_pylist()
-    assert (inodes["used"], inodes["maximum"], inodes["time"]) == (430741822, 1332164000, None)
+def test_mmdf_as_text_and_coded(tmp_path: pathlib.Path, expected: Expected) -> None:
+    for text in (texts.MMDF, texts.MMDF_Y):
+        expected(told(read(tmp_path, text)))
 
 
-def test_mmdf_in_other_units_and_of_disks_without_new_blocks(tmp_path: pathlib.Path) -> None:
+def test_mmdf_in_other_units_and_of_disks_without_new_blocks(tmp_path: pathlib.Path, expected: Expected) -> None:
+    """Larger units are rounded and do not add up."""
     text = texts.MMDF.split("BEGIN")[1].partition("\n")[2].replace("in KB", "in GB", 1)
     text = text.replace("4194304       -1", "    221       -1").replace("1048576 ( 25%)", "    221 ( 25%)")
-    gb = read(tmp_path, text)
-    assert disks_of(gb, "disk", "size", "free_blocks")[1] == ("data1", 221 << 20, 221 << 20)
-    assert gb.status == "whole", "larger units are rounded and do not add up"
-    star = read(tmp_path, texts.MMDF.replace("1048576 ( 25%)          1888 ( 0%)", "0 (  0%)   0 ( 0%)  *", 1))
-    assert disks_of(star, "disk", "free_blocks", "allocatable")[1] == ("data1", 0, False)
-    assert star.status == "whole"
+    star = texts.MMDF.replace("1048576 ( 25%)          1888 ( 0%)", "0 (  0%)   0 ( 0%)  *", 1)
+    for each in (text, star):
+        expected(told(read(tmp_path, each)))
 
 
 def test_mmdf_with_a_unit_behind_each_size(tmp_path: pathlib.Path) -> None:
@@ -175,26 +143,9 @@ def test_what_is_none_is_refused(tmp_path: pathlib.Path, source: str, message: s
 # ---- mmlsdisk --------------------------------------------------------------------------------------------------------
 
 
-def test_mmlsdisk_in_its_forms(tmp_path: pathlib.Path) -> None:
-    names = ("time", "disk", "status", "availability", "pool", "disk_id", "size")
-    assert disks_of(read(tmp_path, texts.MMLSDISK), *names)[3:] == [
-        (1489999103.0, "meta1", "ready", "up", "system", None, None),
-        (1489999103.0, "data1", "being emptied", "up", "data", None, None),
-        (1489999103.0, "data2", "ready", "down", "data", None, None),
-    ]
-    assert disks_of(read(tmp_path, texts.MMLSDISK_L), *names, "remarks") == [
-        (None, "meta1", "ready", "up", "system", 1, None, "desc"),
-        (None, "data1", "suspended", "recovering", "data", 2, None, None),
-    ]
-    assert disks_of(read(tmp_path, texts.MMLSDISK_Y), *names)[1] == (
-        None,
-        "RG003VS004",
-        "to be emptied",
-        "up",
-        "data",
-        3,
-        2227566542848,
-    )
+def test_mmlsdisk_in_its_forms(tmp_path: pathlib.Path, expected: Expected) -> None:
+    for text in (texts.MMLSDISK, texts.MMLSDISK_L, texts.MMLSDISK_Y):
+        expected(told(read(tmp_path, text)))
 
 
 @pytest.mark.parametrize(

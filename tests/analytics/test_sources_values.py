@@ -15,27 +15,8 @@ import pytest
 from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.sources import Records, SourceError, lctl, mmperfmon, topology
 from support import source_texts as texts
-from support.expected import Expected, in_words
-
-
-def read(folder: pathlib.Path, text: str | bytes, source: str | None = None, zone: str = "UTC") -> Records:
-    path = folder / "input"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    records = sources.read(path, source, time_zone=zone)
-    for table in records.tables.values():
-        table.validate(full=True)
-    return records
-
-
-def said(records: Records) -> list[str]:
-    return [str(problem).replace(records.path, "input") for problem in records.problems]
-
-
-def told(records: Records) -> dict[str, Any]:
-    """Return what was read as an expected text: a line for each row."""
-    state = f"{records.source}, {records.status}, {records.lost} lost, {json.dumps(records.header)}"
-    rows = {name: [in_words(row) for row in table.to_pylist()] for name, table in records.tables.items()}
-    return {"read": state, "problems": said(records), **rows}
+from support.expected import Expected
+from support.monitoring import read, said, told
 
 
 @pytest.mark.parametrize(("source", "text"), texts.FORMS.values(), ids=texts.FORMS)

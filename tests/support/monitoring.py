@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tables.schema import LMT, SLURM
+from support.expected import in_words
 
 #: Types of columns that are no floats.
 TEXTS = (
@@ -68,3 +72,25 @@ def lmt_table(rows: Sequence[tuple[float, str, Any, Any]], file_system: str = "s
 def slurm_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return jobs of the scheduler by column."""
     return pa.Table.from_pylist([dict(row) for row in rows], schema=SLURM.schema())
+
+
+def read(folder: pathlib.Path, text: str | bytes, source: str | None = None, zone: str = "UTC") -> Records:
+    """Return what a connector reads of a text, whose tables have been checked."""
+    path = folder / "input"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = sources.read(path, source, time_zone=zone)
+    for each in found.tables.values():
+        each.validate(full=True)
+    return found
+
+
+def said(found: Records) -> list[str]:
+    """Return the problems of what :func:`read` has read."""
+    return [str(problem).replace(found.path, "input") for problem in found.problems]
+
+
+def told(found: Records) -> dict[str, Any]:
+    """Return what was read as an expected text: a line for each row."""
+    state = f"{found.source}, {found.status}, {found.lost} lost, {json.dumps(found.header)}"
+    rows = {name: [in_words(row) for row in each.to_pylist()] for name, each in found.tables.items()}
+    return {"read": state, "problems": said(found), **rows}
