@@ -3,69 +3,37 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
 
 import pytest
 
 from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.miner import IOMiner
-from mpiio_ext.analytics.sources import Records, SourceError
+from mpiio_ext.analytics.sources import SourceError
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.others import job_of, jobs_in
 from support import source_texts as texts
+from support.expected import Expected
 from support.job_logs import RECORDS, log_at
+from support.monitoring import read, said, told
 
 CHICAGO = "America/Chicago"
 
 
-def read(folder: pathlib.Path, text: str, zone: str = "UTC", source: str | None = None) -> Records:
-    path = folder / "input"
-    path.write_text(text)
-    return sources.read(path, source, time_zone=zone)
-
-
-def jobs(records: Records, *names: str) -> list[tuple[Any, ...]]:
-    both = zip(records.tables["slurm"].to_pylist(), records.tables["cobalt"].to_pylist(), strict=True)
-    return [tuple((cobalt | slurm)[name] for name in names) for slurm, cobalt in both]
-
-
-def test_published_tables(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.COBALT, CHICAGO)
-    start = 1496313000.5 + 5 * 3600
-    names = ("job_id", "start_time", "run_time", "node_count", "cores", "state", "exit_code", "partition")
-    assert jobs(records, *names) == [
-        (1204001, start, 3599.5, 4096, 65536, "COMPLETED", 0, "prod-short"),
-        (205001, 1496313900.0 + 5 * 3600, 300.0, 3, 192, "FAILED", -1, "default"),
-    ]
-    assert jobs(records, "machine", "location", "mode", "time_requested", "queued_wait", "program_runs", "nodes") == [
-        ("mira", "MIR-08800-3BFF1-3-4096", "script", 7200.0, 1800.5, 3, None),
-        ("theta", "3-4,10", "script", 600.0, 2700.0, 0, ["nid00003", "nid00004", "nid00010"]),
-    ]
+def test_published_tables(tmp_path: pathlib.Path, expected: Expected) -> None:
+    """PBS names jobs otherwise, and has no ID of Cobalt."""
     polaris = texts.COBALT.replace(",1204001,", ",,").replace("1204001.mira", "77.polaris-pbs-01")
-    assert jobs(read(tmp_path, polaris), "job_id")[0] == (77,), "PBS names jobs so, and has no ID of Cobalt"
+    for text in (texts.COBALT, polaris):
+        expected(told(read(tmp_path, text, zone=CHICAGO)))
 
 
-def test_accounting_records_of_a_job_are_put_together(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.COBALT_RECORDS, CHICAGO)
-    names = ("job_id", "user", "account", "submit_time", "start_time", "end_time", "state", "exit_code")
-    assert jobs(records, *names) == [
-        (359758, "anna", "P1", 1415414459.0, 1415422720.9, 1415422930.0, "FAILED", 143),
-        (359760, "b,c", None, None, 1415423160.0, None, "RUNNING", None),
-    ]
-    assert jobs(records, "node_count", "time_requested", "mode", "job_name") == [
-        (4096, 1200.0, "c16", None),
-        (4096, 1200.0, None, None),
-    ]
-    assert records.status == "whole", "records of tasks and reservations are no jobs, and no damage"
+def test_accounting_records_of_a_job_are_put_together(tmp_path: pathlib.Path, expected: Expected) -> None:
+    """Records of tasks and reservations are no jobs, and no damage."""
+    expected(told(read(tmp_path, texts.COBALT_RECORDS, zone=CHICAGO)))
 
 
-@pytest.mark.parametrize("text", [texts.COBALT_QSTAT, texts.COBALT_LONG])
-def test_qstat(tmp_path: pathlib.Path, text: str) -> None:
-    records = read(tmp_path, text)
-    assert jobs(records, "job_id", "user", "state", "node_count", "location", "start_time") == [
-        (359758, "anna", "RUNNING", 4096, "MIR-08800-3BFF1-3-4096", 1415401120.0),
-        (359799, "bernd", "QUEUED", 512, None, None),
-    ]
+@pytest.mark.parametrize("text", ["COBALT_QSTAT", "COBALT_LONG"])
+def test_qstat(tmp_path: pathlib.Path, text: str, expected: Expected) -> None:
+    expected(told(read(tmp_path, getattr(texts, text))))
 
 
 @pytest.mark.parametrize(("text", "local"), [("COBALT", True), ("COBALT_RECORDS", False), ("COBALT_QSTAT", True)])
@@ -116,7 +84,7 @@ def test_jobs_that_are_damaged(tmp_path: pathlib.Path, text: str, old: str, new:
     whole = getattr(texts, text)
     assert old in whole
     records = read(tmp_path, whole.replace(old, new, 1))
-    assert [str(one).replace(records.path, "input") for one in records.problems] == [problem]
+    assert said(records) == [problem]
 
 
 def test_what_is_none_is_refused(tmp_path: pathlib.Path) -> None:
