@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -17,6 +18,7 @@ from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize, find_sessions
 from mpiio_ext.pioneer.profile.document import load, parse, save, to_json
 from support import pioneer_paths
+from support.expected import Expected
 
 Row = dict[str, Any]
 
@@ -31,6 +33,21 @@ def op(operation: str, file: str | None = None, owner: str | None = "shared", **
     numbers = {f"{name}_0": value for name, value in values.items() if name in ("offset", "size", "slack")}
     rest = {name: value for name, value in values.items() if name in ("layer", "session")}
     return {"operation": operation, "file": file, "owner": owner if file else None, **numbers, **rest}
+
+
+def told(path: WorkloadPath) -> dict[str, Any]:
+    """Return the sessions and the profile of a path as an expected text: what is empty is left out."""
+    found = find_sessions(path)
+    sessions = [
+        f"{item.layer} {item.file}: {item.members}, opened: {item.has_open}, closed: {item.has_close}"
+        for item in found.sessions
+    ]
+    classes: dict[str, dict[str, Any]] = {}
+    for name, item in characterize(path).classes.items():
+        values = {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
+        lists = {key: list(each.multiset()) if isinstance(each, Distribution) else each for key, each in values.items()}
+        classes[name] = {key: each for key, each in lists.items() if each}
+    return {"sessions": sessions, "session of each row": found.of, "classes": classes}
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
@@ -74,7 +91,7 @@ def test_catalogue() -> None:
 # ---- sessions --------------------------------------------------------------------------------------------------------
 
 
-def test_sessions_and_gaps() -> None:
+def test_sessions_and_gaps(expected: Expected) -> None:
     """Two files, as in the paper's Figure 2: what is done to the other one shows in the gaps."""
     path = path_of(
         [
@@ -92,26 +109,10 @@ def test_sessions_and_gaps() -> None:
             op("close", "A"),  # 10 11
         ]
     )
-    found = find_sessions(path)
-    assert [(item.file, item.members) for item in found.sessions] == [
-        ("A", [1, 3, 5]),
-        ("B", [2, 4, 6, 7]),
-        ("A", [9, 10, 11]),
-    ]
-    assert found.of.tolist() == [-1, 0, 1, 0, 1, 0, 1, 1, -1, 2, 2, 2]
-    shared = characterize(path).classes["shared"]
-    assert shared.files == 2
-    assert shared.duration.multiset().tolist() == [3, 3, 4]
-    assert shared.opened.multiset().tolist() == [1, 2]
-    assert shared.session_gap.multiset().tolist() == [4]
-    assert shared.first.multiset().tolist() == [1, 2]
-    assert shared.request_gap.multiset().tolist() == [1, 1, 1, 2, 2, 2, 2]
-    assert shared.inside == {"read0": 2, "write0": 2}
-    assert shared.outside == {"stat": 1, "unlink": 1}
-    assert shared.access_mode == {"read": 1, "write": 2}
+    expected(told(path))
 
 
-def test_sessions_of_figure_2() -> None:
+def test_sessions_of_figure_2(expected: Expected) -> None:
     """A and B are private, C and D shared; 3 requests to each of A and B, to A in a more compact manner than to B.
 
     A's second request has the ID 4: two requests, 2 and 3, are made to other files before it (section V-C).
@@ -123,17 +124,10 @@ def test_sessions_of_figure_2() -> None:
         names = ["open", *["write"] * (len(ids) - 2), "close"]
         rows |= {number: op(name, file, owner=owner) for number, name in zip(ids, names, strict=True)}
     path = path_of([rows[number] for number in sorted(rows)])
-    assert [(item.file, tuple(item.members)) for item in find_sessions(path).sessions] == list(order.items())
-    classes = characterize(path).classes
-    assert {name: item.files for name, item in classes.items()} == {"private": 2, "shared": 2}
-    assert classes["private"].duration.multiset().tolist() == [3, 3]
-    assert classes["private"].request_gap.multiset().tolist() == [1, 3, 4, 5]  # A 3 and 1, B 5 and 4
-    assert classes["shared"].request_gap.multiset().tolist() == [1, 2, 3, 3, 4]
-    assert classes["shared"].outside == {"stat": 1}
-    assert classes["private"].outside == {}
+    expected(told(path))
 
 
-def test_sessions_without_opens_and_several_at_once() -> None:
+def test_sessions_without_opens_and_several_at_once(expected: Expected) -> None:
     path = path_of(
         [
             op("pwrite", "X"),
@@ -147,17 +141,10 @@ def test_sessions_without_opens_and_several_at_once() -> None:
             op("read", None),
         ]
     )
-    found = find_sessions(path)
-    assert [(item.layer, item.members, item.has_open, item.has_close) for item in found.sessions] == [
-        ("posix", [0], False, False),
-        ("posix", [1, 5, 6], True, True),
-        ("posix", [2, 3, 4], True, True),
-        ("stdio", [7], False, False),
-    ]
-    assert found.of[8] == -1
+    expected(told(path))
 
 
-def test_sessions_by_their_numbers() -> None:
+def test_sessions_by_their_numbers(expected: Expected) -> None:
     """Handles of one file that are open at a time; what has no number belongs to what was opened last."""
     path = path_of(
         [
@@ -180,19 +167,10 @@ def test_sessions_by_their_numbers() -> None:
             op("close", "Y", session=2),
         ]
     )
-    found = find_sessions(path)
-    assert found.of.tolist() == [0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 2, 3, 3, 4, 5, 4, 5]
-    assert [(item.has_open, item.has_close) for item in found.sessions] == [
-        (True, True),
-        (True, True),
-        (False, False),
-        (True, False),
-        (True, True),
-        (True, True),
-    ]
+    expected(told(path))
 
 
-def test_soft_dependencies() -> None:
+def test_soft_dependencies(expected: Expected) -> None:
     """A seek makes read1 of a read, a wait MPI_File_iread01; a seek that nothing follows stays."""
     path = path_of(
         [
@@ -212,20 +190,10 @@ def test_soft_dependencies() -> None:
             op("MPI_File_close", "b", layer="mpiio"),
         ]
     )
-    profile = characterize(path)
-    assert profile.classes["shared"].inside == {
-        "MPI_File_iread00": 1,
-        "MPI_File_iread11": 1,
-        "MPI_File_iwrite_at1": 1,
-        "lseek": 1,
-        "pread": 1,
-        "read0": 1,
-        "read1": 1,
-    }
-    assert profile.classes["none"].outside == {"MPI_Waitall": 1}
+    expected(told(path))
 
 
-def test_sizes_offsets_and_sequentiality() -> None:
+def test_sizes_offsets_and_sequentiality(expected: Expected) -> None:
     path = path_of(
         [
             op("open", "a", "private"),
@@ -237,14 +205,7 @@ def test_sizes_offsets_and_sequentiality() -> None:
             op("close", "c", "root"),
         ]
     )
-    private = characterize(path).classes["private"]
-    assert private.sequentiality.multiset().tolist() == [500]
-    assert private.file_size.multiset().tolist() == [54]
-    assert private.offset.multiset().tolist() == [0, 10, 50]
-    assert private.size.multiset().tolist() == [4, 10, 10]
-    assert private.slack.multiset().tolist() == [5, 7]
-    root = characterize(path).classes["root"]
-    assert (root.access_mode, root.sequentiality.total, root.files) == ({"none": 1}, 0, 1)
+    expected(told(path))
 
 
 def test_empty_path() -> None:
