@@ -40,20 +40,29 @@ def touched(*several: tuple[str, int, bool, Extents]) -> Touched:
     return Touched((0, 1), extents)
 
 
-def test_by_hand() -> None:
-    """100 bytes, of which 10 are touched twice: 110 in all; the other one lacks 20 and has 5 besides."""
-    first = touched(("shared", 0, True, [(0, 100), (50, 60)]))
-    assert first.distance(first, "shared") == 0
-    assert first.distance(touched(("shared", 0, True, [(0, 80), (50, 60), (200, 205)])), "shared") == 25 / 110
-    assert first.distance(touched(("shared", 0, True, [(0, 50), (50, 100), (50, 60)])), "shared") == 0
-    assert first.distance(touched(("shared", 0, True, [(0, 100)])), "shared") == 10 / 110
-    assert first.distance(touched(("shared", 0, False, [(0, 100), (50, 60)])), "shared") == 2
-    assert first.distance(touched(("shared", 1, True, [(0, 100), (50, 60)])), "shared") == 2
-    assert first.distance(touched(("root", 0, True, [(0, 100), (50, 60)])), "shared") == 1
-    assert first.distance(first, "private") == 0
-    assert touched().distance(first, "shared") == 1
-    child = touched(("shared", 0, True, [(0, 100), (50, 60)]), ("shared", 2, True, [(0, 7)]))
-    assert first.distance(child, "shared") == 0  # rank 2 is in one of them only
+#: 100 bytes, of which 10 are touched twice: 110 in all.
+FIRST = touched(("shared", 0, True, [(0, 100), (50, 60)]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "distance"),
+    [
+        (FIRST, FIRST, 0),
+        # It lacks 20, and has 5 besides.
+        (FIRST, touched(("shared", 0, True, [(0, 80), (50, 60), (200, 205)])), 25 / 110),
+        (FIRST, touched(("shared", 0, True, [(0, 50), (50, 100), (50, 60)])), 0),
+        (FIRST, touched(("shared", 0, True, [(0, 100)])), 10 / 110),
+        (FIRST, touched(("shared", 0, False, [(0, 100), (50, 60)])), 2),
+        (FIRST, touched(("shared", 1, True, [(0, 100), (50, 60)])), 2),
+        (FIRST, touched(("root", 0, True, [(0, 100), (50, 60)])), 1),
+        (touched(), FIRST, 1),
+        # Rank 2 is in one of them only.
+        (FIRST, touched(("shared", 0, True, [(0, 100), (50, 60)]), ("shared", 2, True, [(0, 7)])), 0),
+    ],
+)
+def test_by_hand(first: Touched, second: Touched, distance: float) -> None:
+    assert first.distance(second, "shared") == distance
+    assert FIRST.distance(FIRST, "private") == 0
 
 
 several_extents = st.lists(
