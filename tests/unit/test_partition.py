@@ -132,35 +132,42 @@ def test_more_aggregators_than_stripes() -> None:
     assert busy == {"even": 1000, "aligned": 2, "static_cyclic": 2, "group_cyclic": 2, "transpose": 2}
 
 
-def test_windows_of_strided_sets_hold_whole_stripes() -> None:
-    p = plan(Geometry.of_stripes(36, servers=3, aggregators=6, stripe_size_bytes=100), "static_cyclic")
-    assert [w["offset"].tolist() for w in p.windows(1, 250)] == [[100, 700], [1300, 1900], [2500, 3100]]
+WHOLE = Geometry.of_stripes(36, servers=3, aggregators=6, stripe_size_bytes=100)
+CLIPPED = Geometry(start_bytes=50, end_bytes=720, stripe_size_bytes=100, servers=2, aggregators=2)
 
 
-def test_windows_of_stripes_larger_than_the_buffer_are_cut_inside() -> None:
-    geometry = Geometry(start_bytes=50, end_bytes=720, stripe_size_bytes=100, servers=2, aggregators=2)
-    p = plan(geometry, "static_cyclic")
-    assert [w.tolist() for w in p.windows(0, 40)] == [
-        [(50, 30)],
-        [(80, 20)],  # [0, 40) is clipped away and not numbered
-        [(200, 40)],
-        [(240, 40)],
-        [(280, 20)],
-        [(400, 40)],
-        [(440, 40)],
-        [(480, 20)],
-        [(600, 40)],
-        [(640, 40)],
-        [(680, 20)],
-    ]
-    assert [w.tolist() for w in p.windows(1, 40)][-1] == [(700, 20)]
-
-
-def test_windows_of_contiguous_sets_are_cut_at_multiples() -> None:
-    geometry = Geometry(start_bytes=50, end_bytes=720, stripe_size_bytes=100, servers=2, aggregators=2)
-    p = plan(geometry, "aligned")
-    assert p.extents(0).tolist() == [(50, 350)]
-    assert [w.tolist() for w in p.windows(0, 150)] == [[(50, 100)], [(150, 150)], [(300, 100)]]
+@pytest.mark.parametrize(
+    ("geometry", "method", "aggregator", "window_bytes", "windows"),
+    [
+        # Windows of strided sets hold whole stripes.
+        (WHOLE, "static_cyclic", 1, 250, [[(at, 100), (at + 600, 100)] for at in (100, 1300, 2500)]),
+        # Windows of stripes that are larger than the buffer are cut inside; [0, 40) is clipped away and not numbered.
+        (
+            CLIPPED,
+            "static_cyclic",
+            0,
+            40,
+            [[(50, 30)], [(80, 20)]]
+            + [[(begin + at, length)] for begin in (200, 400, 600) for at, length in ((0, 40), (40, 40), (80, 20))],
+        ),
+        (
+            CLIPPED,
+            "static_cyclic",
+            1,
+            40,
+            [[(begin + at, length)] for begin in (100, 300, 500) for at, length in ((0, 40), (40, 40), (80, 20))]
+            + [[(700, 20)]],
+        ),
+        # Windows of contiguous sets are cut at multiples.
+        (CLIPPED, "aligned", 0, 150, [[(50, 100)], [(150, 150)], [(300, 100)]]),
+    ],
+)
+def test_windows(
+    geometry: Geometry, method: str, aggregator: int, window_bytes: int, windows: list[list[tuple[int, int]]]
+) -> None:
+    p = plan(geometry, method)
+    assert [window.tolist() for window in p.windows(aggregator, window_bytes)] == windows
+    assert sum(length for window in windows for _, length in window) == sum(p.extents(aggregator)["length"])
 
 
 @pytest.mark.parametrize(

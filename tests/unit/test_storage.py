@@ -55,27 +55,29 @@ def test_back_ends_under_sanitizers(program: pathlib.Path, tmp_path: pathlib.Pat
     cbuild.passes(program, "units", tmp_path)
 
 
-def test_no_fault_without_the_variable(program: pathlib.Path, file: pathlib.Path) -> None:
-    assert write(program, file, 200_000) == ["0 0 - 0 0"] * 2
-    assert write(program, file, 200_000, fault="") == ["0 0 - 0 0"] * 2
-    assert file.stat().st_size == 200_000
+GOOD = "0 0 - 0 0"
 
 
-def test_environment_rules(program: pathlib.Path, file: pathlib.Path) -> None:
-    fault = "op=write,rank=1,after=2,errno=ENOSPC"
-    assert write(program, file, 200_000, rank=0, fault=fault) == ["0 0 - 0 0"] * 2
-    # The third request of 64 KiB fails; every open counts anew.
-    assert write(program, file, 200_000, rank=1, fault=fault) == [f"-3 {errno.ENOSPC} write {3 * 65536} 0"] * 2
-
-
-def test_open_and_close_can_fail(program: pathlib.Path, file: pathlib.Path) -> None:
-    assert write(program, file, 10, fault="op=open,errno=EACCES") == [f"-3 {errno.EACCES} open -1 0"] * 2
-    assert write(program, file, 10, fault="op=close,errno=EIO") == ["0 0 - 0 -3"] * 2
-
-
-def test_path_of_a_rule_is_a_glob(program: pathlib.Path, file: pathlib.Path) -> None:
-    assert write(program, file, 10, fault="path=*.nc,errno=EIO") == ["0 0 - 0 0"] * 2
-    assert write(program, file, 10, fault="path=*.h5,errno=EIO") == [f"-3 {errno.EIO} write 10 0"] * 2
+@pytest.mark.parametrize(
+    ("size", "rank", "fault", "line"),
+    [
+        (200_000, 0, None, GOOD),
+        (200_000, 0, "", GOOD),
+        (200_000, 0, "op=write,rank=1,after=2,errno=ENOSPC", GOOD),
+        # The third request of 64 KiB fails; every open counts anew.
+        (200_000, 1, "op=write,rank=1,after=2,errno=ENOSPC", f"-3 {errno.ENOSPC} write {3 * 65536} 0"),
+        (10, 0, "op=open,errno=EACCES", f"-3 {errno.EACCES} open -1 0"),
+        (10, 0, "op=close,errno=EIO", "0 0 - 0 -3"),
+        # The path is a glob.
+        (10, 0, "path=*.nc,errno=EIO", GOOD),
+        (10, 0, "path=*.h5,errno=EIO", f"-3 {errno.EIO} write 10 0"),
+    ],
+)
+def test_rules_of_the_environment(
+    program: pathlib.Path, file: pathlib.Path, size: int, rank: int, fault: str | None, line: str
+) -> None:
+    assert write(program, file, size, rank=rank, fault=fault) == [line] * 2
+    assert file.stat().st_size == size or line != GOOD
 
 
 def test_a_bad_rule_is_reported_once_and_fails_every_open(program: pathlib.Path, file: pathlib.Path) -> None:
