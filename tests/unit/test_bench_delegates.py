@@ -42,26 +42,25 @@ INSTALLATION = Installation(
 # ---- methods and options ---------------------------------------------------------------------------------------------
 
 
-def test_the_option_adds_the_method():
-    options = parse("--delegates", "25%")
-    assert [method.name for method in options.methods] == [*DEFAULT, "delegates"]
-    hints = options.methods[-1].hints_for(4)
-    assert hints == {"mpiox_enable": "true", "mpiox_delegates": "25%", "mpiox_delegate_mode": "spawn"}
-    assert [method.delegated for method in options.methods] == [False] * len(DEFAULT) + [True]
-    assert options.methods_given
+CHOSEN = (
+    ("--delegates", "25%"),
+    ("-m", "native,delegates+independent+mpiox_delegate_cache=1m", "--delegate-mode", "thread"),
+    ("-m", "native,auto", "--delegates", "2"),
+    ("-m", "native,auto,delegates"),
+    ("-m", "auto"),
+)
 
 
-def test_methods_that_are_named_stay_as_they_are():
-    options = parse("-m", "native,delegates+independent+mpiox_delegate_cache=1m", "--delegate-mode", "thread")
-    assert [method.name for method in options.methods] == ["native", "delegates+independent+mpiox_delegate_cache=1m"]
-    method = options.methods[1]
-    assert method.independent
+def test_methods_and_the_option_that_adds_one(expected):
+    """Methods that are named stay as they are."""
+    options = {" ".join(words): parse(*words) for words in CHOSEN}
+    for each in options.values():
+        rows = ((method.name, method.delegated, method.independent, method.hints_for(4)) for method in each.methods)
+        expected([f"{name}: delegated: {there}, independent: {alone}, {hints}" for name, there, alone, hints in rows])
+    assert [method.delegated for method in parse("--delegates", "25%").methods] == [False] * len(DEFAULT) + [True]
+    assert all(each.methods_given for each in options.values())
+    method = options[" ".join(CHOSEN[1])].methods[1]
     assert method.job_hints == {"mpiox_delegates": "1", "mpiox_delegate_mode": "thread", "mpiox_delegate_cache": "1m"}
-    assert [item.name for item in parse("-m", "native,auto", "--delegates", "2").methods] == ["native", "auto"]
-    native, auto, _ = parse("-m", "native,auto,delegates").methods
-    assert dict(auto.hints)["mpiox_delegates"] == "0"
-    assert "mpiox_delegates" not in dict(native.hints)
-    assert "mpiox_delegates" not in dict(parse("-m", "auto").methods[0].hints)
     assert not any(item.delegated for item in parse().methods)
 
 

@@ -173,21 +173,11 @@ def test_memory_is_compared_with_its_surroundings(name):
 # ---- methods and options ----
 
 
-def test_methods_have_the_hints_of_their_names():
-    assert dict(parse_method("native").hints) == {"mpiox_enable": "false"}
-    assert parse_method("native_tuned").hints_for(6)["cb_nodes"] == "6"
-    for method in METHODS:
-        hints = dict(parse_method(method).hints)
-        assert (hints["mpiox_partition"], hints["mpiox_exchange"]) == (method, "two_phase")
-    modified = parse_method("aligned+stripe_size_io+cb_nodes=2")
-    assert dict(modified.hints)["mpiox_stripe_size_io"] == "true"
-    assert dict(modified.hints)["cb_nodes"] == "2"
-    assert not modified.native
-    assert not modified.independent
-    alone = parse_method("native+independent+cb_nodes=2")
-    assert alone.native
-    assert alone.independent
-    assert dict(alone.hints) == {"mpiox_enable": "false", "cb_nodes": "2"}
+def test_methods_have_the_hints_of_their_names(expected):
+    names = ["native", "native_tuned", *METHODS, "aligned+stripe_size_io+cb_nodes=2", "native+independent+cb_nodes=2"]
+    found = {name: parse_method(name) for name in names}
+    ways = {name: f"native: {each.native}, independent: {each.independent}" for name, each in found.items()}
+    expected({name: {"way": ways[name], "hints of 6 nodes": each.hints_for(6)} for name, each in found.items()})
 
 
 @pytest.mark.parametrize(
