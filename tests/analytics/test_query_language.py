@@ -9,25 +9,28 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics.query import language
 from mpiio_ext.analytics.query.language import Call, ExpressionError, Literal, Name
 
+A, B, C = Name("a"), Name("b"), Name("c")
+TREES = {
+    "a or b and not c": Call("or", (A, Call("and", (B, Call("not", (C,)))))),
+    "1 + 2 * 3 < a": Call("<", (Call("+", (Literal(1), Call("*", (Literal(2), Literal(3))))), A)),
+    "a - b - c": Call("-", (Call("-", (A, B)), C)),
+    "not not a": A,
+    "(a or b) and c": Call("and", (Call("or", (A, B)), C)),
+    "-2GB": Literal(-2 * 10**9, "B"),
+    "a between 1 and 2 and b": Call("and", (Call("between", (A, Literal(1), Literal(2))), B)),
+    "a NOT IN (1, 2)": Call("not", (Call("in", (A, Literal(1), Literal(2))),)),
+    "`odd name` is not null": Call("is not null", (Name("odd name"),)),
+    "a = 'it''s'": Call("==", (A, Literal("it's"))),
+    'a <> "x\'y"': Call("!=", (A, Literal("x'y"))),
+    "count(*)": Call("count()", ()),
+    "a < 5min": Call("<", (A, Literal(300, "s"))),
+    "2018 - 1 - 28": Call("-", (Call("-", (Literal(2018), Literal(1))), Literal(28))),
+}
 
-def test_precedence() -> None:
-    a, b, c = Name("a"), Name("b"), Name("c")
-    assert language.parse("a or b and not c") == Call("or", (a, Call("and", (b, Call("not", (c,))))))
-    total = Call("+", (Literal(1), Call("*", (Literal(2), Literal(3)))))
-    assert language.parse("1 + 2 * 3 < a") == Call("<", (total, a))
-    assert language.parse("a - b - c") == Call("-", (Call("-", (a, b)), c))
-    assert language.parse("not not a") == a
-    assert language.parse("(a or b) and c") == Call("and", (Call("or", (a, b)), c))
-    assert language.parse("-2GB") == Literal(-2 * 10**9, "B")
-    between = Call("between", (a, Literal(1), Literal(2)))
-    assert language.parse("a between 1 and 2 and b") == Call("and", (between, b))
-    assert language.parse("a NOT IN (1, 2)") == Call("not", (Call("in", (a, Literal(1), Literal(2))),))
-    assert language.parse("`odd name` is not null") == Call("is not null", (Name("odd name"),))
-    assert language.parse("a = 'it''s'") == Call("==", (a, Literal("it's")))
-    assert language.parse('a <> "x\'y"') == Call("!=", (a, Literal("x'y")))
-    assert language.parse("count(*)") == Call("count()", ())
-    assert language.parse("a < 5min") == Call("<", (a, Literal(300, "s")))
-    assert language.parse("2018 - 1 - 28") == Call("-", (Call("-", (Literal(2018), Literal(1))), Literal(28)))
+
+@pytest.mark.parametrize("text", TREES)
+def test_precedence(text: str) -> None:
+    assert language.parse(text) == TREES[text]
 
 
 @pytest.mark.parametrize(
