@@ -254,10 +254,13 @@ def test_volume_file_with_a_bad_redundancy(lib: ctypes.CDLL, redundancy: bytes) 
     assert found["disperse"] == 0
 
 
-def test_not_a_volume_file(lib: ctypes.CDLL) -> None:
-    assert volume(lib, b"") == CORRUPT
-    assert volume(lib, b"volume a\n type cluster/distribute\nend-volume\n") == CORRUPT
-    assert volume(lib, VOLUME[: VOLUME.index(b"end-volume")]) == CORRUPT
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"volume a\n type cluster/distribute\nend-volume\n", VOLUME[: VOLUME.index(b"end-volume")]],
+    ids=["empty", "no bricks", "cut"],
+)
+def test_not_a_volume_file(lib: ctypes.CDLL, text: bytes) -> None:
+    assert volume(lib, text) == CORRUPT
 
 
 @pytest.mark.parametrize(
@@ -289,24 +292,28 @@ MOUNTINFO = rb"""22 27 0:21 / /proc rw,relatime - proc proc rw
 """
 
 
-def mount(lib: ctypes.CDLL, number: int, text: bytes = MOUNTINFO) -> tuple[bytes, bytes, bytes, bytes] | int:
+def mount(lib: ctypes.CDLL, number: int, text: bytes) -> tuple[bytes, bytes, bytes, bytes] | int:
     found = Mount()
     code = lib.mpiox_layout_parse_mountinfo(text, size(text), ctypes.c_int64(number), ctypes.byref(found))
     return int(code) if code else (found.type, found.point, found.source, found.options)
 
 
-def test_mountinfo(lib: ctypes.CDLL) -> None:
-    assert mount(lib, 27) == (b"ext4", b"/", b"/dev/vda", b"rw,discard,stripe=64")
-    assert mount(lib, 126) == (b"fuse.glusterfs", b"/tmp/a b\\c", b"glusterfs:(null)", b"rw,max_read=131072")
-    for number in (127, 12, 1):
-        assert mount(lib, number) == ARGUMENT
-    assert mount(lib, 27, b"27 1 254:0 / / rw - ext4") == (b"ext4", b"/", b"", b"")
-    assert mount(lib, 27, b"27 1 254:0 / /" + b"n" * 5000 + b" rw - " + b"t" * 100 + b" s o") == (
-        b"t" * 63,
-        b"/" + b"n" * 1022,
-        b"s",
-        b"o",
-    )
+@pytest.mark.parametrize(
+    ("number", "text", "found"),
+    [
+        (27, MOUNTINFO, (b"ext4", b"/", b"/dev/vda", b"rw,discard,stripe=64")),
+        (126, MOUNTINFO, (b"fuse.glusterfs", b"/tmp/a b\\c", b"glusterfs:(null)", b"rw,max_read=131072")),
+        *((number, MOUNTINFO, ARGUMENT) for number in (127, 12, 1)),
+        (27, b"27 1 254:0 / / rw - ext4", (b"ext4", b"/", b"", b"")),
+        (
+            27,
+            b"27 1 254:0 / /" + b"n" * 5000 + b" rw - " + b"t" * 100 + b" s o",
+            (b"t" * 63, b"/" + b"n" * 1022, b"s", b"o"),
+        ),
+    ],
+)
+def test_mountinfo(lib: ctypes.CDLL, number: int, text: bytes, found: tuple[bytes, ...] | int) -> None:
+    assert mount(lib, number, text) == found
 
 
 def test_fdinfo(lib: ctypes.CDLL) -> None:
@@ -360,12 +367,17 @@ def test_mountstats_last_of_a_name(lib: ctypes.CDLL) -> None:
     assert (found.version, found.read, found.layouts, found.devices) == (b"4.1", 1, 5, 2)
 
 
-def test_mountstats(lib: ctypes.CDLL) -> None:
-    assert nfs(lib, b"/mnt/rhel7/scsi_lun_0") == (b"4.1", 262144, 524288, b"LAYOUT_SCSI", 49)
-    assert nfs(lib, b"/mnt") == (b"4.1", MIB, MIB, b"", 0)
-    assert nfs(lib, b"/old one") == (b"3", 32768, 32768, b"", -1)
-    for other in (b"/plain", b"/", b"/nothing"):
-        assert nfs(lib, other) == ARGUMENT
+@pytest.mark.parametrize(
+    ("point", "found"),
+    [
+        (b"/mnt/rhel7/scsi_lun_0", (b"4.1", 262144, 524288, b"LAYOUT_SCSI", 49)),
+        (b"/mnt", (b"4.1", MIB, MIB, b"", 0)),
+        (b"/old one", (b"3", 32768, 32768, b"", -1)),
+        *((other, ARGUMENT) for other in (b"/plain", b"/", b"/nothing")),
+    ],
+)
+def test_mountstats(lib: ctypes.CDLL, point: bytes, found: tuple[bytes, int, int, bytes, int] | int) -> None:
+    assert nfs(lib, point) == found
 
 
 def test_fuzzed(tmp_path: pathlib.Path) -> None:
