@@ -42,6 +42,24 @@ def test_a_lost_launch_is_started_again(
     assert [each.category for each in told] == [launch.LostLaunch] * (calls - 1)
 
 
+LOST_WORDS = "[host:1] ORTE_ERROR_LOG: Data unpack would read past end of buffer in file util/show_help.c at line 501"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_last_words_are_not_lost(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
+    """What ranks print goes past the launcher. Where the launcher itself loses a message, it is started again."""
+    script, count = tmp_path / "mpiexec", tmp_path / "count"
+    script.write_text(f'#!/bin/sh\necho >>{count}\necho "{LOST_WORDS}" >&2\nshift 2\n"$@" 2>/dev/null\nexit 1\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(launch, "launcher", lambda: str(script))
+    program = ["sh", "-c", "echo last >&2"]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        done = launch.mpi_run(program, 1, check=False, last_words=tmp_path / "errors" if asked else None)
+    assert done.stderr == LOST_WORDS + "\n" + ("last\n" if asked else "")
+    assert len(count.read_text().splitlines()) == 1 + len(told) == (20 if asked else 1)
+
+
 def test_only_all_examples_draw_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.environ", {})
     fuzz.start(all_examples=False)
