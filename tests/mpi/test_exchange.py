@@ -1,4 +1,4 @@
-"""The exchange between (pretended) nodes: what crosses, and windows that several nodes read."""
+"""The exchange between (pretended) nodes: random accesses, many small windows, lists of pieces, reads of the same."""
 
 from __future__ import annotations
 
@@ -6,9 +6,24 @@ import pathlib
 
 import pytest
 
-from support.cases import Case, Cases
+from support import fuzz
+from support.cases import Case, Cases, program_case
 
 pytestmark = pytest.mark.mpi
+
+#: Ranks, ranks on a node, first seed, cases.
+RUNS = [
+    (ranks, per_node, seed, fuzz.examples(cases, least=8))
+    for ranks, per_node, seed, cases in (
+        (2, 1, 1, 40),
+        (3, 1, 100, 40),
+        (3, 2, 200, 40),
+        (4, 2, 300, 40),
+        (4, 3, 400, 40),
+        (7, 2, 500, 30),
+    )
+]
+
 
 HEAD = """
 import sys
@@ -116,15 +131,32 @@ print("verified")
 """
 
 
+def name_of(run: tuple[int, int, int, int]) -> str:
+    """Return the case's name."""
+    return f"{run[0]} ranks, {run[1]} a node, seeds {run[2]}..{run[2] + run[3] - 1}"
+
+
 @pytest.fixture(scope="module")
 def cases(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Cases:
     del extension  # loaded by the launch
-    listed = {}
+    listed = {
+        name_of(run): program_case(
+            "exchange_random", run[0], "{folder}", str(run[2]), str(run[3]), MPIOX_RANKS_PER_NODE=str(run[1])
+        )
+        for run in RUNS
+    }
     for name, text in {"own parts": OWN_PARTS, "far apart": FAR_APART, "the same": SAME}.items():
         listed[name] = Case(text=HEAD + text, ranks=4, environment={"MPIOX_RANKS_PER_NODE": "2"})
     listed["read together"] = Case(text=HEAD + READ_TOGETHER, ranks=6, environment={"MPIOX_RANKS_PER_NODE": "3"})
     listed["a window a node"] = Case(text=HEAD + WINDOW_A_NODE, ranks=5, environment={"MPIOX_RANKS_PER_NODE": "1"})
     return Cases(listed, pathlib.Path(tmp_path_factory.mktemp("exchange")))
+
+
+@pytest.mark.both_with("4 ranks, 2 a node, *")
+@pytest.mark.parametrize("name", [name_of(run) for run in RUNS])
+def test_every_byte_arrives(cases: Cases, name: str) -> None:
+    """What each rank wrote is in the file and nothing else, and each rank reads what it asked for and nothing else."""
+    assert "verified" in cases.result(name).stdout[0]
 
 
 @pytest.mark.both
