@@ -33,6 +33,7 @@ class Comparison:
         self.managed = managed_calls(case)
         self.problems: list[str] = []
         self.reads_short: list[int] = []
+        self.errors: set[str] = set()
         self.foreign = any(  # the MPI library may leave anything in gaps
             "fails" not in op and (op["op"] == "preallocate" or (op["op"] in ACCESS and op["op"] != "read" and not own))
             for op, own in zip(case["ops"], self.managed, strict=True)
@@ -68,6 +69,8 @@ class Comparison:
                 self.problems.append(f"error class: {name}: {classes}, expected {' or '.join(op['fails'])} {text}")
             elif "failing" in op:
                 self.problems += self.access(index, op, name, expected)
+            if storage_fails(self.case):
+                self.settle(op, classes)
             if storage_fails(self.case) and op["op"] == "write":
                 self.reported(index, op, name)
             return
@@ -88,6 +91,13 @@ class Comparison:
                 wrong = {k: (got["query"].get(k), v) for k, v in expected[rank].items() if got["query"].get(k, v) != v}
                 if wrong:
                     self.problems.append(f"query: {name} rank {rank}: (there, expected) {wrong}")
+
+    def settle(self, op: Op, classes: list[str]) -> None:
+        """Demand all bytes after a sync or close, unless a call of the case has reported an error."""
+        self.errors |= {found for found in classes if found != "none"}
+        if op["op"] in ("sync", "close", "atomicity") and not self.errors:
+            for file in self.simulation.files.values():
+                file.others.clear()
 
     def reported(self, index: int, op: Op, name: str) -> None:
         """Demand the bytes that the status of a write that failed reports: none of a collective."""
