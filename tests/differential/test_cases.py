@@ -6,13 +6,15 @@ import functools
 
 import pytest
 
-from differential import text, variants
+from differential import arms, text, variants
 
 
 @functools.cache
 def entries() -> list[text.Entry]:
     """Return all cases, which the model checks: not while tests are collected, by every worker."""
-    return [entry for path in sorted(text.FOLDER.glob("*.case")) for entry in text.read_file(path)]
+    found = [entry for path in sorted(text.FOLDER.glob("*.case")) for entry in text.read_file(path)]
+    assert len({entry.name for entry in found}) == len(found), "two files have a case of the same name"
+    return found
 
 
 @functools.cache
@@ -59,3 +61,12 @@ def test_cases(extension: str, family: str, name: str, found: variants.Results) 
 def test_declarations_name_variants() -> None:
     for entry in entries():
         assert not variants.unknown(entry), entry.where
+
+
+@pytest.mark.mpi
+def test_full_disks(extension: str) -> None:
+    """Cases on file systems of a small size run where this user may mount them."""
+    full = [entry for entry in entries() if "disk" in entry.case]
+    if not arms.has_small_disks():
+        pytest.skip("cases of full disks: this user may not mount a file system")
+    assert all(any(variants.runs_under(entry, name) for name in variants.VARIANTS) for entry in full)

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from differential import generate, run, text, variants
+from differential import compare, generate, run, simulate, text, variants
 from support.documents import ROOT
 from support.expected import Expected
 
@@ -25,6 +25,14 @@ def test_random_cases_come_back(part: int) -> None:
 
 
 GRID = "darray 2 1 [4] [block] [default] [2] C INT"
+FAILING = (
+    "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
+    " | read at 4,-1,4 @0 fails COUNT by [1]"
+)
+DECLARED = (
+    "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no"
+    " | shows rounds"
+)
 READ = [
     # One value stands for all ranks, a list has one for each, and an expression is computed for each.
     "ranks 3 file 99 readonly | read at 4 @8",
@@ -35,18 +43,17 @@ READ = [
     "ranks 2 | view @rank*4 INT resized_c 0 40 indexed [2x1] [2x(i*2+rank)] INT",
     f"ranks 2 readonly file 99 | read all 1 struct [1 2] [0 8] {{INT f90_real 6 30}}, {GRID}",
     # A call with the classes of its error, and what other ranks call.
-    "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
-    " | read at 4,-1,4 @0 fails COUNT by [1]",
+    FAILING,
     # Exceptions have a variant, perhaps a family, and a reason.
-    "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no",
+    DECLARED,
 ]
 
 
 def test_what_is_read(expected: Expected) -> None:
     expected({words: [json.dumps(op) for op in text.read(words).case["ops"]] for words in READ})
-    case, declared = text.read(READ[6]).case, text.read(READ[7])
-    assert case["free"] and text.tell(case) == READ[6]
-    expected({name: getattr(declared, name) for name in ("name", "excepted", "skipped", "only")})
+    case, declared = text.read(FAILING).case, text.read(DECLARED)
+    assert case["free"] and text.tell(case) == FAILING
+    expected({name: getattr(declared, name) for name in ("name", "excepted", "skipped", "only", "shows")})
     known = [("native", "openmpi"), ("native", "mpich"), ("subfiles", "mpich")]
     assert [bool(variants.declared(declared, *each)) for each in known] == [True, False, True]
     assert [name for name in variants.VARIANTS if variants.runs_under(declared, name)] == ["native", "subfiles"]
@@ -70,7 +77,7 @@ WRONG = {
     "rank 2": "1:1: expected 'ranks', found 'rank'",
     "ranks 2 | write at 8 @0 by 2": "1:29: expected ranks below 2 before this, found 'the end'",
     "ranks 2 | sync | except native": "1:18: expected 'except.skip VARIANT",
-    "ranks 2 | only native | sync": "1:24: a call behind 'except', 'skip' or 'only'",
+    "ranks 2 | only native | sync": "1:24: a call behind 'except', 'skip', 'only' or 'shows'",
     "ranks 2 | sync fails BLUE": "1:22: expected an error class: ACCESS, .* found 'BLUE'",
     "ranks 2 | delete 1": "1:11: no legal program: no file to delete: delete 1",
     "ranks 2 | write at 8 @0,8 | read at 8 @8,0": "1:29: no legal program: conflict without sync: read at 8 @8,0",
@@ -137,6 +144,26 @@ def test_the_case_that_failed_last(tmp_path: pathlib.Path, monkeypatch: pytest.M
         text.last_failed()
     text.keep_failed(text.read("one: ranks 2 |\n sync"), "direct")
     assert text.last_failed() == ("one: ranks 2 | sync", ["direct"])
+
+
+@pytest.mark.parametrize(
+    ("write", "sync", "arrived", "right"),
+    [
+        ("none", "none", True, True),
+        ("none", "none", False, False),  # lost without an error
+        ("IO", "none", False, True),
+        ("none", "IO", False, True),
+    ],
+)
+def test_a_byte_is_lost_with_an_error_only(write: str, sync: str, arrived: bool, right: bool) -> None:
+    case = text.read("ranks 1 fault op=write,errno=EIO | write at 4 @0 fails IO or none | sync fails IO or none").case
+    held = simulate.Simulation(case)
+    held.run()
+    results = [{} if found == "none" else {"class": found} for found in (write, sync)]
+    found = compare.Comparison(case, [results], strict=True).run(
+        {"0": held.files["0"].data.tobytes() if arrived else b""}
+    )
+    assert (not found) == right, found
 
 
 def test_outcomes_are_as_declared() -> None:

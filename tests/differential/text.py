@@ -19,11 +19,12 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
               kill [RANKS]|launcher|delegates   job   limit BYTES|-1
             F is a number or a name; a name that begins with ./ is another name of the file behind that, null is none.
             ``CALL fails CLASS [or CLASS...] [by RANKS]``: on each rank, or on these alone, the call must give an error
-            of a class (``or none``: or no error), and it changes nothing there. Only such a call may be wrong: on a
-            handle that is closed, with the type NULL, with a count of -1. ``CALL but RANKS CALL``: some ranks make
-            another call.
+            of a class (``or none``: or no error), and it changes nothing there, unless storage fails (outside.py). Only
+            such a call may be wrong: on a handle that is closed, with the type NULL, with a count of -1.
+            ``CALL but RANKS CALL``: some ranks make another call.
             ``except VARIANT[(FAMILY)]...: REASON`` declares a deviation, ``skip`` in its place that the case does not
-            run, ``only VARIANT...`` the variants to run (variants.py); each may have ``*``.
+            run, ``only VARIANT...`` the variants to run (variants.py); each may have ``*``. ``shows COUNTER...``:
+            rank 0 counts more than none, so that the hints of the case are in force.
             One value stands for all ranks, a list with commas has one for each. A value is an integer expression of
             ``rank`` and ``ranks`` without spaces: ``rank*8``, ``8*(rank<2)``, ``1<<31``. RANKS is a number, a list
             ``[0 2]``, or a condition: ``rank%2==0``; without it: all. A type is a constructor of typetree.py, its
@@ -85,7 +86,7 @@ WITHOUT_HANDLE = ("sync", "fence", "wait", "open", "close", "delete", "posix", "
 HINT = re.compile(r"[A-Za-z_]\w*=(?!=)\S+")
 _TOKEN = re.compile(r"[\[\]{},|@]|[A-Za-z_]\w*=(?!=)[^\s|]+|[^\s\[\]{},|@]+")
 _NAME = re.compile(r"\s*(?P<name>[^|]*?):\s+(?=ranks\b)")
-_DECLARED = re.compile(r"\s*(except|skip|only)\b([^:]*)(?::\s*(.*))?", re.DOTALL)
+_DECLARED = re.compile(r"\s*(except|skip|only|shows)\b([^:]*)(?::\s*(.*))?", re.DOTALL)
 _VARIANT = re.compile(r"([\w*-]+)(?:\((openmpi|mpich)\))?")
 
 
@@ -114,6 +115,7 @@ class Entry:
     excepted: tuple[Declared, ...] = ()
     skipped: tuple[Declared, ...] = ()
     only: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
 
 
 class Reader:
@@ -514,13 +516,15 @@ CALLS: dict[str, Callable[[Reader, Op], None]] = {
 
 
 def declarations(reader: Reader, text: str, place: int) -> tuple[str, list[Declared]]:
-    """Return the word ``except``, ``skip`` or ``only``, and what it declares."""
+    """Return the word ``except``, ``skip``, ``only`` or ``shows``, and what it declares."""
     found = _DECLARED.fullmatch(text)
     assert found is not None
     kind, names, reason = found.groups()
     variants = [_VARIANT.fullmatch(word) for word in names.replace(",", " ").split()]
-    if not variants or None in variants or (kind == "only") != (reason is None) or reason == "":
-        reader.fail("expected 'except|skip VARIANT[(openmpi|mpich)]...: REASON' or 'only VARIANT...'", place)
+    if not variants or None in variants or (kind in ("only", "shows")) != (reason is None) or reason == "":
+        reader.fail(
+            "expected 'except|skip VARIANT[(openmpi|mpich)]...: REASON', 'only VARIANT...' or 'shows COUNTER...'", place
+        )
     reason = " ".join((reason or "").split())
     pairs = [(each.group(1), each.group(2) or "") for each in variants if each]
     return kind, [Declared(variant=name, family=family, reason=reason) for name, family in pairs]
@@ -531,7 +535,7 @@ def read(text: str, where: str = "text", line: int = 1, source: str = "") -> Ent
     named = _NAME.match(text)
     reader = Reader(text, where, line)
     begin = named.end() if named else 0
-    said: dict[str, list[Declared]] = {"except": [], "skip": [], "only": []}
+    said: dict[str, list[Declared]] = {"except": [], "skip": [], "only": [], "shows": []}
     kept, end = [], len(text)
     for found in re.finditer(r"[^|]+", text[begin:]):
         place = begin + found.start()
@@ -540,7 +544,7 @@ def read(text: str, where: str = "text", line: int = 1, source: str = "") -> Ent
             kind, more = declarations(reader, found.group(), place + len(found.group()) - len(found.group().lstrip()))
             said[kind] += more
         elif place > end:
-            reader.fail("a call behind 'except', 'skip' or 'only'", place)
+            reader.fail("a call behind 'except', 'skip', 'only' or 'shows'", place)
         else:
             kept.append(place)
     reader.words = [(word, place) for word, place in reader.words if begin <= place < end]
@@ -563,6 +567,7 @@ def read(text: str, where: str = "text", line: int = 1, source: str = "") -> Ent
         excepted=tuple(said["except"]),
         skipped=tuple(said["skip"]),
         only=tuple(each.variant for each in said["only"]),
+        shows=tuple(each.variant for each in said["shows"]),
     )
 
 

@@ -153,6 +153,7 @@ def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
     known = {
         entry.name: ready([dict(entry.case)], Setting(arms=()))[0] for entry in entries
     }  # the same under each variant
+    shown = {entry.name: entry.shows for entry in entries}
     for name in names:
         variant, alone = VARIANTS[name], VARIANTS[name].setting()
         start = Setting(arms=alone.arms, limit_s=alone.limit_s, env=variant.at_start())
@@ -171,10 +172,16 @@ def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
             by_id = {case["id"]: case for case in cases}
             for line in launch(cases, ranks, group.setting):
                 problems = [*line["problems"], *line.get("notes", [])]
+                name, variant = keys[line["id"]]
                 if line["arm"] == "ours" and not problems:
                     problems += filter(None, [missing_calls(by_id[line["id"]], line["stats"])])
-                results.problems[keys[line["id"]]] = problems
-                results.counts[keys[line["id"]][1]].update(line.get("stats", {}))
+                    problems += [
+                        f"{counter} is 0: the hints are not in force"
+                        for counter in shown[name]
+                        if not line["stats"].get(counter)
+                    ]
+                results.problems[name, variant] = problems
+                results.counts[variant].update(line.get("stats", {}))
     for key in keys:
         results.problems.setdefault(key, ["nothing was seen of the case"])
     return results
