@@ -394,7 +394,7 @@ def entry_of(words: str) -> text.Entry:
 def run_text(words: str, given: list[str]) -> int:
     """Run one case under variants and print for each how it ended; the exit status."""
     entry, family, bad = entry_of(words), mpi_family() or "", False
-    if names := unknown(entry):
+    if names := [*unknown(entry), *(each for each in given if not fnmatch.filter(VARIANTS, each))]:
         raise text.CaseError(f"no variant has the name {' or '.join(names)}: {', '.join(VARIANTS)}")
     wanted = [name for each in given for name in fnmatch.filter(VARIANTS, each)]
     names = list(dict.fromkeys(["native", "default", "delegates", *wanted]))

@@ -107,6 +107,8 @@ def test_a_file_of_cases(tmp_path: pathlib.Path) -> None:
         run.entry_of(f"{path}:ona")
     with pytest.raises(text.CaseError, match=r"gone\.case: there is no such file"):
         run.entry_of("gone.case:one")
+    with pytest.raises(text.CaseError, match="no variant has the name cache or spwan: native, "):
+        run.run_text("ranks 1 | sync | only cache", ["spwan"])
     for wrong, message in (("one: ranks 1\none: ranks 1", "2:1: the name"), ("ranks 1", "1:1: expected 'NAME")):
         path.write_text(wrong)
         with pytest.raises(text.CaseError, match=message):

@@ -150,9 +150,8 @@ def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
     """Run cases under variants."""
     groups: dict[tuple[str, str, int], Shared] = {}
     keys: list[tuple[str, str]] = []
-    known = {
-        entry.name: ready([dict(entry.case)], Setting(arms=()))[0] for entry in entries
-    }  # the same under each variant
+    # What workers must know beforehand is the same under each variant.
+    known = {entry.name: ready([dict(entry.case)], Setting(arms=()))[0] for entry in entries}
     shown = {entry.name: entry.shows for entry in entries}
     for name in names:
         variant, alone = VARIANTS[name], VARIANTS[name].setting()

@@ -171,10 +171,10 @@ def read_otherwise(path: pathlib.Path, held: bytes, stats: dict[str, int]) -> li
 
 def staging_names(stem: str) -> list[str]:
     """Wait until files that are closed have their own names; return a problem for each that still has not."""
-    folder, name = os.path.split(stem)
-    for _ in range(500):
-        left = [path.name for path in pathlib.Path(folder).glob(f".{name}.*.staging*")]
-        if not left:
+    folder, case = os.path.split(stem)
+    until_s = time.monotonic() + 10.0
+    while left := [path.name for path in pathlib.Path(folder).glob(f".{case}.*.staging*")]:
+        if time.monotonic() > until_s:
             break
         time.sleep(0.02)
     return [f"left: {name}" for name in left]
