@@ -6,12 +6,11 @@ The registry is the C library's (``csrc/core/hints``), so a hint exists here exa
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext._load import check_in_time
@@ -37,7 +36,6 @@ __all__ = [
 ]
 
 _PREFIX = "mpiox_"
-_Class = TypeVar("_Class")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+*?%@=-]+")
 _VALUE_BYTES = 1024
 
@@ -63,6 +61,7 @@ class HintSpec:
     values : the allowed values, for people.
     default : the value of an unset hint, as text.
     description : what it does, one line.
+    for_speed : users set it for speed alone.
     """
 
     name: str
@@ -70,6 +69,7 @@ class HintSpec:
     values: str
     default: str
     description: str
+    for_speed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,7 @@ def registry() -> tuple[HintSpec, ...]:
             values=_text(lib.mpiio_ext_hint_values(index)),
             default=_text(lib.mpiio_ext_hint_default(index)),
             description=_text(lib.mpiio_ext_hint_description(index)),
+            for_speed=bool(lib.mpiio_ext_hint_for_speed(index)),
         )
         for index in range(lib.mpiio_ext_hint_count())
     )
@@ -233,95 +234,31 @@ def markdown_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _suggesting(cls: type[_Class]) -> type[_Class]:
-    """Let a dataclass name the field next to a keyword argument that does not exist."""
-    known = [item.name for item in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    init: Any = cls.__init__
-
-    @functools.wraps(init)
-    def checked(self: Any, *arguments: Any, **named: Any) -> None:
-        for name in named.keys() - set(known):
-            near = near_names(name, known)
-            raise TypeError(f"{name} is no hint" + (f"; did you mean {near[0]}?" if near else ""))
-        init(self, *arguments, **named)
-
-    setattr(cls, "__init__", checked)  # noqa: B010  (mypy lets no method be assigned)
-    return cls
+@functools.cache
+def _names() -> dict[str, str]:
+    """Return {argument of `Hints`: name of the hint}, in the order of the registry."""
+    return {spec.name.removeprefix(_PREFIX): spec.name for spec in registry()}
 
 
-@_suggesting
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Hints:
     """A checked set of hints, to be handed to ``MPI.File.Open`` or to an unchanged program.
 
-    Every field is None until it is set; only fields that are set are passed on. Fields are the hints of the registry,
-    those with the prefix ``mpiox_`` without it.
-
-    Attributes
+    Parameters
     ----------
-    enable : take over collective data access.
-    partition : file-domain method, "auto" or one of the methods of `mpiio_ext.partitioning`.
-    stripe_size_io : at most one stripe per file-system request: True, False, "enable", "disable" or "automatic".
-    exchange : "auto", "two_phase" or "direct".
-    collective : "auto", "two_phase" or "cached"; of a file with delegates.
-    io_rank : "any" or "owner".
-    coherence : "auto", "refresh" or "native".
-    buffers : collective buffers per aggregator.
-    ranks_per_node : pretend that every n consecutive ranks are a node.
-    wait_limit : seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: no
-        limit.
-    synchronous : a collective returns when every rank has done its part, with the error of any rank.
-    coverage_map : mark every byte that is written (for tests).
-    stats : print the file's statistics at close: True, False, "line", "full" or "json".
-    storage : "auto", "posix" or "io_uring".
-    io_uring_depth : requests in flight at most.
-    direct_read, direct_write : whole blocks go past the page cache.
-    cb_buffer_size : bytes, or text with a suffix such as "4M".
-    cb_nodes : number of aggregators.
-    cb_config_list : which processes may be aggregators, in ROMIO's syntax.
-    device_buffer : size of each of the two host buffers through which a GPU's memory passes, bytes or text with a
-        suffix.
-    romio_cb_write, romio_cb_read : "enable", "disable" or "automatic".
-    romio_ds_write, romio_ds_read : data sieving of independent access: "enable", "disable" or "automatic".
-    ind_wr_buffer_size, ind_rd_buffer_size : range of one step of an independent access, bytes or text with a suffix.
-    striping_unit : stripe size in bytes, or text with a suffix.
-    striping_factor : number of I/O servers; -1 for all, of a file that is made.
-    start_iodevice : server of the first stripe of a file that is made.
-    delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
-    delegate_mode : "spawn", "split", "process", "thread" or "auto": how they are started.
-    delegate_ack : where bytes are when a write returns: "memory", "replica" or "disk".
-    delegate_cache : memory of one delegate, bytes or text with a suffix.
-    delegate_cache_dir : folders on disks of the node that hold the caches.
-    delegate_page : page of a delegate's cache, bytes or text with a suffix; 0: the stripe size.
-    delegate_threads : I/O threads of a delegate.
-    delegate_prefetch : pages read ahead of a reader at most.
-    delegate_bypass : bytes of contiguous runs from which on whole pages go straight to the file.
-    delegate_write_behind : bytes of a buffer for small writes to delegates of other nodes.
-    delegate_timeout : seconds that a step of starting delegates may take.
-    delegate_report : seconds that a rank waits for a delegate that is alive before it says so; 0: never.
-    delegate_scheduler : which request a delegate serves next: "elevator", "fifo", "sjf", "to_agg", "aioli", "mlf",
-        "hbrr", "twins" or "wfq".
-    delegate_quantum : bytes of a turn of a file or flow, or text with a suffix.
-    delegate_time_slice : microseconds.
-    delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
-    delegate_weight : share of this file's requests under "wfq".
-    close : "written" or "staged": a close waits until all bytes are in the file system, or delegates write them later.
-    drain_rate : bytes a second that a delegate writes behind a staged close, or text with a suffix; 0: no limit.
-    drain_pace : "full" or "even": a delegate writes behind a staged close at once, or until the next is expected.
-    drain_patience : seconds that a delegate whose job has ended goes on trying what the file system refuses.
-    delegate_hosts : hosts for spawned delegates.
-    delegate_interface : network interfaces by which delegates are reached from other hosts.
-    delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
-    arbiter : folder of a running ``mpiio-ext delegates arbiter``.
-    arbiter_name : what the arbiter's curves and weights call the program; "": its executable, or in Python its script.
-    subfiles : number of subfiles that a file which is made is stored as: 8, "per_node=1" or "per_server"; 0: none.
-    subfile_unit : bytes that lie together in a subfile, or text with a suffix; 0: the stripe size.
-    others : hints of the MPI library that are passed on, {name: value}.
+    **hints : bool, int, str or None
+        The hints of the registry (`registry`, ``mpiio-ext hints``, docs/reference/hints.md), those with the prefix
+        ``mpiox_`` without it: True and False for a boolean, a number or text such as "4M" for bytes, a word for a
+        choice; None: not set. Each is an attribute of the object, too.
+    others : mapping of str to str, optional
+        Hints of the MPI library that are passed on, {name: value}.
 
     Raises
     ------
     ArgumentError
         A value is not allowed, or a name in `others` does not exist.
+    TypeError
+        An argument is no hint; the message names the nearest one.
 
     Examples
     --------
@@ -329,85 +266,35 @@ class Hints:
     '*.h5:mpiox_partition=group_cyclic:cb_buffer_size=4194304'
     """
 
-    enable: bool | None = None
-    partition: str | None = None
-    stripe_size_io: bool | str | None = None
-    exchange: str | None = None
-    collective: str | None = None
-    io_rank: str | None = None
-    coherence: str | None = None
-    buffers: int | None = None
-    ranks_per_node: int | None = None
-    wait_limit: int | None = None
-    synchronous: bool | None = None
-    coverage_map: bool | None = None
-    stats: bool | str | None = None
-    storage: str | None = None
-    io_uring_depth: int | None = None
-    direct_read: bool | None = None
-    direct_write: bool | None = None
-    cb_buffer_size: int | str | None = None
-    cb_nodes: int | None = None
-    cb_config_list: str | None = None
-    romio_cb_write: str | None = None
-    romio_cb_read: str | None = None
-    romio_ds_write: str | None = None
-    romio_ds_read: str | None = None
-    device_buffer: int | str | None = None
-    ind_wr_buffer_size: int | str | None = None
-    ind_rd_buffer_size: int | str | None = None
-    striping_unit: int | str | None = None
-    striping_factor: int | None = None
-    start_iodevice: int | None = None
-    delegates: int | str | None = None
-    delegate_mode: str | None = None
-    delegate_ack: str | None = None
-    delegate_cache: int | str | None = None
-    delegate_cache_dir: str | None = None
-    delegate_page: int | str | None = None
-    delegate_threads: int | None = None
-    delegate_prefetch: int | None = None
-    delegate_bypass: int | str | None = None
-    delegate_write_behind: int | str | None = None
-    delegate_timeout: int | None = None
-    delegate_report: int | None = None
-    delegate_scheduler: str | None = None
-    delegate_quantum: int | str | None = None
-    delegate_time_slice: int | None = None
-    delegate_patience: int | None = None
-    delegate_weight: int | None = None
-    close: str | None = None
-    drain_rate: int | str | None = None
-    drain_pace: str | None = None
-    drain_patience: int | None = None
-    delegate_hosts: str | None = None
-    delegate_interface: str | None = None
-    delegate_owners: int | None = None
-    arbiter: str | None = None
-    arbiter_name: str | None = None
-    subfiles: int | str | None = None
-    subfile_unit: int | str | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, bool | int | str]
+    others: Mapping[str, str]
+
+    def __init__(self, *, others: Mapping[str, str] | None = None, **hints: bool | int | str | None) -> None:
+        for name in hints.keys() - _names().keys():
+            near = near_names(name, list(_names()))
+            raise TypeError(f"{name} is no hint" + (f"; did you mean {near[0]}?" if near else ""))
+        values = ((name, hints.get(name)) for name in _names())
+        object.__setattr__(self, "given", {name: value for name, value in values if value is not None})
+        object.__setattr__(self, "others", dict(others or {}))
+        for name, text in self._pairs().items():
+            check(name, text)
+            quote(text)
+
+    def __getattr__(self, name: str) -> bool | int | str | None:
+        if name not in _names():
+            raise AttributeError(f"{name} is no hint")
+        return self.given.get(name)
 
     def __repr__(self) -> str:
-        given = ((item.name, getattr(self, item.name)) for item in dataclasses.fields(self))
-        return f"Hints({', '.join(f'{name}={value!r}' for name, value in given if value not in (None, {}))})"
-
-    def __post_init__(self) -> None:
-        for name, value in self._pairs().items():
-            check(name, value)
-            quote(value)
+        shown = {**self.given, **({"others": self.others} if self.others else {})}
+        return f"Hints({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def _pairs(self) -> dict[str, str]:
-        known = {spec.name for spec in registry()}
-        pairs = {}
-        for item in dataclasses.fields(self):
-            value = getattr(self, item.name)
-            if value is None or item.name == "others":
-                continue
-            name = item.name if item.name in known else _PREFIX + item.name
-            pairs[name] = str(value).lower() if isinstance(value, bool) else str(value)
-        return pairs | dict(self.others)
+        own = {
+            _names()[name]: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in self.given.items()
+        }
+        return own | dict(self.others)
 
     def items(self) -> dict[str, str]:
         """Return {hint: value} of the hints that are set, values in their standard form."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mpiio_ext.hints import choices
+from mpiio_ext.hints import choices, registry
 from mpiio_ext.tune.setting import LEFT_AWAY, Setting
 
 _KIB = 1024
@@ -31,34 +31,6 @@ _ZERO_CHOOSES = ("cb_nodes", "cb_buffer_size")
 
 #: ROMIO's default of cb_buffer_size.
 _ROMIO_BUFFER = str(16 * _KIB * _KIB)
-#: Hints that users set for speed alone: the search may put them back to their defaults, and no other hint.
-_FOR_SPEED = frozenset(
-    (
-        "mpiox_stripe_size_io",
-        "mpiox_io_rank",
-        "mpiox_buffers",
-        "mpiox_coverage_map",
-        "mpiox_storage",
-        "mpiox_io_uring_depth",
-        "mpiox_delegate_cache",
-        "mpiox_delegate_page",
-        "mpiox_delegate_threads",
-        "mpiox_delegate_prefetch",
-        "mpiox_delegate_bypass",
-        "mpiox_delegate_write_behind",
-        "cb_buffer_size",
-        "cb_nodes",
-        "cb_config_list",
-        "mpiox_device_buffer",
-        "romio_cb_write",
-        "romio_cb_read",
-        "romio_ds_write",
-        "romio_ds_read",
-        "ind_wr_buffer_size",
-        "ind_rd_buffer_size",
-        "start_iodevice",
-    )
-)
 
 
 def _methods() -> tuple[str, ...]:
@@ -272,7 +244,7 @@ def _put_back(
 ) -> list[tuple[str, tuple[str, ...], set[str]]]:
     """Return, for hints that somebody has set, the default as a choice on ways where they are not searched anyway."""
     more: list[tuple[str, tuple[str, ...], set[str]]] = []
-    for name in sorted(user & _FOR_SPEED):
+    for name in sorted(user & {spec.name for spec in registry() if spec.for_speed}):
         searched = set[str]().union(*(where for hint, _, where in rows if hint == name))
         meant = {"delegates"} & set(ways) if name.startswith("mpiox_delegate_") else set(ways) - {"native"}
         own = meant - searched

@@ -113,9 +113,16 @@ def test_collected_writes_fit_a_message() -> None:
     assert bounds_of(spec)[1] <= 1 << 28
 
 
-def test_dataclass_has_every_hint() -> None:
-    fields = {field.name for field in dataclasses.fields(Hints)} - {"others"}
-    assert fields == {spec.name.removeprefix("mpiox_") for spec in hints.registry()}
+@pytest.mark.parametrize("spec", hints.registry(), ids=lambda spec: spec.name)
+def test_the_class_has_every_hint(spec: hints.HintSpec) -> None:
+    """An argument, an attribute, and the pair that the program gets."""
+    name, value = spec.name.removeprefix("mpiox_"), spec.default or "value"
+    if spec.name == "cb_config_list":
+        value = "*:1"
+    given = Hints(**{name: value})
+    assert getattr(given, name) == value
+    assert given.items() == {spec.name: value}
+    assert getattr(Hints(), name) is None
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------

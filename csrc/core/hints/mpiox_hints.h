@@ -170,6 +170,7 @@ typedef struct mpiox_hint_spec {
     const mpiox_hint_word *words;      /* flags and choices; a value is written as its first word */
     int64_t least, most;               /* integers and sizes; most > 0 */
     bool (*accepts)(const char *text); /* for texts with a form, else NULL */
+    bool for_speed;                    /* users set it for speed alone: `tune` may put it back to its default */
 } mpiox_hint_spec;
 
 int mpiox_hint_parse(const mpiox_hint_spec *spec, const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */

@@ -2,7 +2,7 @@
  * mpiox_hints_registry.c - the table of hints.
  *
  * A new hint is one field of mpiox_hints and one line of the table here; everything else (parsing, sources, reports,
- * MPI_File_get_info, the command line, the documentation) follows the table (mpiox_hints_value.c).
+ * MPI_File_get_info, the command line, the class of Python, the search of `tune`, the documentation) follows the table.
  */
 #include <ctype.h>
 #include <pthread.h>
@@ -135,20 +135,24 @@ static bool is_partition(const char *text)
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-#define FIELD(member) offsetof(mpiox_hints, member), sizeof(((mpiox_hints *)0)->member)
-#define FLAG(hint, member, value, what)                                                                                \
-    {hint, "boolean", "true | false", value, what, FIELD(member), boolean_words, 0, 0, NULL}
-#define CHOICE(hint, member, list, texts, value, what)                                                                 \
-    {hint, "choice", texts, value, what, FIELD(member), list, 0, 0, NULL}
-#define INTEGER(hint, member, lowest, highest, value, what)                                                            \
-    {hint, "integer", #lowest " .. " #highest, value, what, FIELD(member), NULL, lowest, highest, NULL}
+#define FIELD(member) .offset = offsetof(mpiox_hints, member), .bytes = sizeof(((mpiox_hints *)0)->member)
+/* `...`: FOR_SPEED, or nothing. */
+#define FOR_SPEED .for_speed = true
+#define SPEC(hint, kind, texts, value, what, member)                                                                   \
+    .name = hint, .type = kind, .values = texts, .default_value = value, .description = what, FIELD(member)
+#define FLAG(hint, member, value, what, ...)                                                                           \
+    {SPEC(hint, "boolean", "true | false", value, what, member), .words = boolean_words, __VA_ARGS__}
+#define CHOICE(hint, member, list, texts, value, what, ...)                                                            \
+    {SPEC(hint, "choice", texts, value, what, member), .words = list, __VA_ARGS__}
+#define INTEGER(hint, member, lowest, highest, value, what, ...)                                                       \
+    {SPEC(hint, "integer", #lowest " .. " #highest, value, what, member), .least = lowest, .most = highest, __VA_ARGS__}
 #define SIZES(number) "bytes up to " number ", with k, m, g, t for powers of 1024"
 /* Up to `number` MiB (m), GiB (g) or TiB (t). */
-#define SIZE(hint, member, lowest, from, number, unit, value, what)                                                    \
-    {hint, "bytes", from SIZES(#number #unit),     value, what, FIELD(member),                                         \
-     NULL, lowest,  INT64_C(number) * UNIT_##unit, NULL}
-#define TEXT(hint, member, kind, texts, check, value, what)                                                            \
-    {hint, kind, texts, value, what, FIELD(member), NULL, 0, 0, check}
+#define SIZE(hint, member, lowest, from, number, unit, value, what, ...)                                               \
+    {SPEC(hint, "bytes", from SIZES(#number #unit), value, what, member), .least = lowest,                             \
+     .most = INT64_C(number) * UNIT_##unit, __VA_ARGS__}
+#define TEXT(hint, member, kind, texts, check, value, what, ...)                                                       \
+    {SPEC(hint, kind, texts, value, what, member), .accepts = check, __VA_ARGS__}
 #define UNIT_m (INT64_C(1) << 20)
 #define UNIT_g (INT64_C(1) << 30)
 #define UNIT_t (INT64_C(1) << 40)
@@ -161,20 +165,21 @@ static const mpiox_hint_spec specs[] = {
          "file-domain method: which aggregator owns which stripes"),
     CHOICE("mpiox_stripe_size_io", stripe_size_io, stripe_size_io_words, "enable | disable | automatic", "automatic",
            "at most one stripe per file-system request, never across a stripe boundary; automatic: in collectives, if "
-           "the rules of auto choose so"),
+           "the rules of auto choose so",
+           FOR_SPEED),
     CHOICE("mpiox_exchange", exchange, exchange_words, "auto | two_phase | direct", "auto",
            "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces"),
     CHOICE("mpiox_collective", collective, collective_words, "auto | two_phase | cached", "auto",
            "of a file with delegates; cached: each rank sends them its part, without exchange; auto: cached if the "
            "delegates already cache the file, else two-phase"),
     CHOICE("mpiox_io_rank", io_rank, io_rank_words, "any | owner", "any",
-           "which ranks of a node issue the file-system requests of an aggregator on it"),
+           "which ranks of a node issue the file-system requests of an aggregator on it", FOR_SPEED),
     CHOICE("mpiox_coherence", coherence, coherence_words, "auto | refresh | native", "auto",
            "files of several nodes on NFS, FUSE and the like: refresh flushes and drops caches as MPI's rules "
            "require, native leaves the files to the MPI library; auto refreshes on GlusterFS without shards, "
            "ceph-fuse and MooseFS"),
     INTEGER("mpiox_buffers", buffers, 2, 64, "2",
-            "collective buffers per aggregator: one is filled while another is written"),
+            "collective buffers per aggregator: one is filled while another is written", FOR_SPEED),
     INTEGER("mpiox_ranks_per_node", ranks_per_node, 0, 2147483647, "0",
             "pretend that every n consecutive ranks are a node; 0 means the real nodes"),
     INTEGER(
@@ -183,44 +188,49 @@ static const mpiox_hint_spec specs[] = {
     FLAG("mpiox_synchronous", synchronous, "false",
          "a collective returns when every rank has done its part, with the error of any rank"),
     FLAG("mpiox_coverage_map", coverage_map, "false",
-         "mark every written byte instead of proving that all are written (for tests)"),
+         "mark every written byte instead of proving that all are written (for tests)", FOR_SPEED),
     CHOICE("mpiox_stats", stats, stats_words, "true | false | line | full | json", "false",
            "print the statistics of the file when it is closed: line: one line; full: the line and every number; json: "
            "one JSON object; true: full, or json where MPIOX_STATS_FILE is set"),
     CHOICE(
         "mpiox_storage", storage, storage_words, "auto | posix | io_uring", "auto",
-        "how requests reach the file system; auto: plain calls, and a ring for lists of reads that wait for a device"),
-    INTEGER("mpiox_io_uring_depth", io_uring_depth, 1, 4096, "64", "most requests that an io_uring has in flight"),
+        "how requests reach the file system; auto: plain calls, and a ring for lists of reads that wait for a device",
+        FOR_SPEED),
+    INTEGER("mpiox_io_uring_depth", io_uring_depth, 1, 4096, "64", "most requests that an io_uring has in flight",
+            FOR_SPEED),
     FLAG("direct_read", direct_read, "false",
          "reads of whole blocks go past the page cache (O_DIRECT), the rest through it"),
     FLAG("direct_write", direct_write, "false",
          "writes of whole blocks go past the page cache (O_DIRECT), the rest through it"),
-    SIZE("cb_buffer_size", cb_buffer_size, 0, "", 1, g, "0",
-         "size of one collective buffer; 0 lets the library choose"),
-    INTEGER("cb_nodes", cb_nodes, 0, 2147483647, "0", "number of aggregators; 0 lets the library choose"),
+    SIZE("cb_buffer_size", cb_buffer_size, 0, "", 1, g, "0", "size of one collective buffer; 0 lets the library choose",
+         FOR_SPEED),
+    INTEGER("cb_nodes", cb_nodes, 0, 2147483647, "0", "number of aggregators; 0 lets the library choose", FOR_SPEED),
     TEXT("cb_config_list", cb_config_list, "text", "ROMIO's syntax: host:n, ... or *:n or *:*", is_config_list, "",
-         "which processes may be aggregators, per host"),
+         "which processes may be aggregators, per host", FOR_SPEED),
     CHOICE("romio_cb_write", cb_write, switch_words, "enable | disable | automatic", "automatic",
-           "disable: collective writes are done as independent writes, without exchange"),
+           "disable: collective writes are done as independent writes, without exchange", FOR_SPEED),
     CHOICE("romio_cb_read", cb_read, switch_words, "enable | disable | automatic", "automatic",
-           "disable: collective reads are done as independent reads, without exchange"),
+           "disable: collective reads are done as independent reads, without exchange", FOR_SPEED),
     CHOICE("romio_ds_write", ds_write, switch_words, "enable | disable | automatic", "automatic",
-           "enable: independent writes of small pieces read, modify and write back a range of the file under a lock"),
+           "enable: independent writes of small pieces read, modify and write back a range of the file under a lock",
+           FOR_SPEED),
     CHOICE("romio_ds_read", ds_read, switch_words, "enable | disable | automatic", "automatic",
-           "data sieving: independent reads of small pieces read a range and pick; automatic where pieces lie close"),
+           "data sieving: independent reads of small pieces read a range and pick; automatic where pieces lie close",
+           FOR_SPEED),
     SIZE("mpiox_device_buffer", device_buffer, 1, "1 or more ", 1, g, "4194304",
-         "GPU memory passes through two buffers of so many bytes in host memory, on each rank that has some"),
+         "GPU memory passes through two buffers of so many bytes in host memory, on each rank that has some",
+         FOR_SPEED),
     SIZE("ind_wr_buffer_size", ind_wr_buffer_size, 0, "", 1, g, "0",
-         "range of one step of an independent write; 0: 1 MiB"),
+         "range of one step of an independent write; 0: 1 MiB", FOR_SPEED),
     SIZE("ind_rd_buffer_size", ind_rd_buffer_size, 0, "", 1, g, "0",
-         "range of one step of an independent read; 0: 1 MiB"),
+         "range of one step of an independent read; 0: 1 MiB", FOR_SPEED),
     SIZE("striping_unit", striping_unit, 0, "", 4, g, "0",
          "stripe size of the file, also when it is created; 0: as the file system has it"),
     INTEGER(
         "striping_factor", striping_factor, -1, 2147483647, "0",
         "I/O servers the file is striped over, also when it is created; 0: as the file system has it, -1: over all"),
     INTEGER("start_iodevice", start_iodevice, -1, 2147483647, "-1",
-            "server of the first stripe of a file that is created, as the file system counts; -1: any"),
+            "server of the first stripe of a file that is created, as the file system counts; -1: any", FOR_SPEED),
     TEXT("mpiox_delegates", delegates, "text", "n | n% of the ranks, 1% to 100% | per_node=n; n up to 576",
          is_delegates, "0",
          "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none"),
@@ -230,19 +240,20 @@ static const mpiox_hint_spec specs[] = {
     CHOICE("mpiox_delegate_ack", delegate_ack, ack_words, "memory | replica | disk", "memory",
            "where bytes are when a write returns: in a delegate, in two, or on stable storage"),
     SIZE("mpiox_delegate_cache", delegate_cache, 0, "", 1, t, "67108864",
-         "memory of one delegate, data in flight included"),
+         "memory of one delegate, data in flight included", FOR_SPEED),
     TEXT("mpiox_delegate_cache_dir", delegate_cache_dir, "text", "folder;folder;... or folder,folder,...", NULL, "",
          "folders on disks of the node for the caches of its delegates, in turn; empty: in memory"),
     SIZE("mpiox_delegate_page", delegate_page, 0, "", 256, m, "0",
-         "page of a delegate's cache, rounded up to a multiple of 4096; 0: the stripe size, between 64 KiB and 4 MiB"),
+         "page of a delegate's cache, rounded up to a multiple of 4096; 0: the stripe size, between 64 KiB and 4 MiB",
+         FOR_SPEED),
     INTEGER("mpiox_delegate_threads", delegate_threads, 1, 15, "1",
-            "I/O threads of a delegate: they write and read pages"),
+            "I/O threads of a delegate: they write and read pages", FOR_SPEED),
     INTEGER("mpiox_delegate_prefetch", delegate_prefetch, 0, 8, "4",
-            "most pages that a delegate reads ahead of a reader"),
+            "most pages that a delegate reads ahead of a reader", FOR_SPEED),
     SIZE("mpiox_delegate_bypass", delegate_bypass, 0, "", 1, t, "1048576",
-         "of contiguous runs of at least this many bytes, whole pages go straight to the file; 0: never"),
+         "of contiguous runs of at least this many bytes, whole pages go straight to the file; 0: never", FOR_SPEED),
     SIZE("mpiox_delegate_write_behind", delegate_write_behind, 0, "", 256, m, "1048576",
-         "buffer that collects small writes to a delegate of another node; 0: each is sent immediately"),
+         "buffer that collects small writes to a delegate of another node; 0: each is sent immediately", FOR_SPEED),
     INTEGER("mpiox_delegate_timeout", delegate_timeout, 1, 3600, "30",
             "seconds that a step of starting delegates may take"),
     INTEGER("mpiox_delegate_report", delegate_report, 0, 1000000, "20",

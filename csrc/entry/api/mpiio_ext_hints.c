@@ -34,6 +34,13 @@ ACCESSOR(values, values)
 ACCESSOR(default, default_value)
 ACCESSOR(description, description)
 
+int mpiio_ext_hint_for_speed(int index)
+{
+    const mpiox_hint_spec *spec = mpiox_hints_spec(index);
+
+    return spec != NULL && spec->for_speed;
+}
+
 int mpiio_ext_hint_canonical(const char *name, const char *value, char *text, int64_t text_bytes)
 {
     int index = mpiox_hints_find(name);

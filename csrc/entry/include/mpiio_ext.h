@@ -161,13 +161,15 @@ const char *mpiio_ext_layout_target(const mpiio_ext_layout *layout, int index, i
 /* ---- hints ---- */
 
 /* Number of hints; then, of hint `index`, its name, type ("boolean", "integer", "bytes", "choice", "text"), allowed
- * values for people, default as text and one-line description; NULL when there is none. */
+ * values for people, default as text and one-line description; NULL when there is none. for_speed: 1 if users set the
+ * hint for speed alone, else 0. */
 int mpiio_ext_hint_count(void);
 const char *mpiio_ext_hint_name(int index);
 const char *mpiio_ext_hint_type(int index);
 const char *mpiio_ext_hint_values(int index);
 const char *mpiio_ext_hint_default(int index);
 const char *mpiio_ext_hint_description(int index);
+int mpiio_ext_hint_for_speed(int index);
 /* 0 when the hint exists (ours, or one of an MPI library that is passed on) and the value is allowed; else MPIOX_E_ARG
  * (-2) and one line that names the nearest hint or the allowed values in message. */
 int mpiio_ext_hint_check(const char *name, const char *value, char *message, int64_t message_bytes);
