@@ -9,7 +9,7 @@ import pyarrow.types as types
 
 from mpiio_ext.analytics.analyses.counting import share_words
 from mpiio_ext.analytics.tables.schema import TABLES
-from mpiio_ext.common.page import Grid
+from mpiio_ext.common.page import Grid, Number
 from mpiio_ext.common.units import digits_text
 
 #: Rows of a table on a page; the whole table comes from the command line.
@@ -109,13 +109,7 @@ def grid(table: Any, *, most: int = MOST_ROWS, folded: bool = True) -> Grid:
     rows = [list(row) for row in zip(*columns, strict=True)]
     left = table.num_rows - shown.num_rows
     names = [
-        _heading(field) + (_unit(field, form) if number else "")
+        Number(_heading(field) + _unit(field, form)) if number else _heading(field)
         for field, form, number in zip(table.schema, forms, numbers, strict=True)
     ]
-    return Grid(
-        columns=names,
-        numbers=numbers,
-        rows=rows,
-        note=f"{left:,} more rows are not shown." if left > 0 else "",
-        folded=folded,
-    )
+    return Grid(columns=names, rows=rows, note=f"{left:,} more rows are not shown." if left > 0 else "", folded=folded)

@@ -14,7 +14,7 @@ from mpiio_ext.analytics.report.grids import cell_words
 from mpiio_ext.analytics.report.output import factor_rows, speed_facts, value_words
 from mpiio_ext.analytics.report.steps import COLUMNS, Steps
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.common.page import Grid, Section
+from mpiio_ext.common.page import Grid, Number, Section
 from mpiio_ext.common.page import document as page_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
     exact = exact if steps is None else [steps.conclusion]
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     rows, listed = factor_rows(found), findings(found["diagnosis"])
-    factors = Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)
+    factors = Grid(columns=("factor", Number("reading"), Number("writing"), "meaning"), rows=rows)
     first = [found.get("sentence", ""), *map(_plain, exact), found.get("undiagnosed", "")]
     lead = [text for text in first if text][:2]
     others_said = [text for text in exact if text != _plain(text) or text not in lead]
@@ -84,14 +84,10 @@ def _plain(conclusion: str) -> str:
 
 
 def _steps_grid(steps: Steps) -> Grid:
-    names, numbers = zip(*COLUMNS, strict=True)
     rows = steps.rows()
     left = len(steps.steps) - len(rows)
     return Grid(
-        columns=names,
-        numbers=numbers,
-        rows=rows,
-        note=f"{left:,} more logs with less time in I/O are not shown." if left else "",
+        columns=COLUMNS, rows=rows, note=f"{left:,} more logs with less time in I/O are not shown." if left else ""
     )
 
 
@@ -102,9 +98,7 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
         for row in sorted(side["critical_files"], key=lambda row: -row["exclusive"])[:20]
     ]
     table = Grid(
-        columns=("file", "direction", "exclusive time [s]", "share of the critical path"),
-        numbers=(False, False, True, True),
-        rows=rows,
+        columns=("file", "direction", Number("exclusive time [s]"), Number("share of the critical path")), rows=rows
     )
     return Section(
         anchor="critical",

@@ -105,7 +105,7 @@ def _short(name: str, most: int = 40) -> str:
 
 def _steps_text(steps: Steps) -> list[str]:
     """Return the table of steps as lines: numbers in columns, and the first sentence below them."""
-    names = [name for name, _ in COLUMNS[:-1]]
+    names = COLUMNS[:-1]
     rows = [(_short(name), *cells) for name, *cells in steps.rows()]
     widths = [max(map(len, column)) for column in zip(names, *(row[:-1] for row in rows), strict=True)]
     lines, before = [], ""

@@ -31,22 +31,23 @@ from mpiio_ext.analytics.ledger import Interval
 from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.report.job import own_shares
 from mpiio_ext.analytics.tables.plain import scalar_of
+from mpiio_ext.common.page import Number
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tools.health import DiskStates
 
-#: Columns of the table of steps: name, and whether its cells are numbers.
+#: Columns of the table of steps.
 COLUMNS = (
-    ("log", False),
-    ("start", True),
-    ("duration", True),
-    ("processes", True),
-    ("read", True),
-    ("written", True),
-    ("time in I/O", True),
-    ("of its run time", True),
-    ("first sentence", False),
+    "log",
+    Number("start"),
+    Number("duration"),
+    Number("processes"),
+    Number("read"),
+    Number("written"),
+    Number("time in I/O"),
+    Number("of its run time"),
+    "first sentence",
 )
 #: Logs of a table on a terminal, and on a page; those with most time in I/O.
 MOST_STEPS = 48

@@ -18,7 +18,7 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
-from mpiio_ext.common.page import MOST_BYTES, Figure, Finding, Grid, Section
+from mpiio_ext.common.page import MOST_BYTES, Figure, Finding, Grid, Number, Section
 from mpiio_ext.common.page import document as page_of
 from mpiio_ext.common.programs import base_name, without_interpreter
 from mpiio_ext.common.units import amount_text, count_text, seconds_text, size_text
@@ -153,9 +153,8 @@ def _grid(columns: Sequence[_Column], rows: Sequence[Document], note: str = "", 
     """Return a table, without those `optional` columns that have no known value."""
     known = [one for one in columns if one[0] not in optional or any(_cell(row, one) != "–" for row in rows)]
     return Grid(
-        columns=[name for name, *_ in known],
+        columns=[name if form is None else Number(name) for name, _, form in known],
         rows=[[_cell(row, one) for one in known] for row in rows],
-        numbers=[form is not None for *_, form in known],
         note=note,
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpiio_ext.common.page import MOST_BYTES, Cell, Finding, Fold, Grid, Section, document
+from mpiio_ext.common.page import MOST_BYTES, Cell, Finding, Fold, Grid, Number, Section, document
 from mpiio_ext.common.results import OUTER_PHASES, OWN_PHASES, Measured, Spread
 from mpiio_ext.common.units import megabytes, seconds_text
 from mpiio_ext.report import arbitration, verdict, words, worth
@@ -252,7 +252,7 @@ def _fold(item: ResultSet, rows: Sequence[Measured], anchor: str, level: int) ->
         beside=_gains(rows),
         sentences=[f"{_facts(rows)}.", *_geometry(item.configuration, rows[0].key.variant)],
         grids=[
-            Grid(columns=("operation", "method", "MB/s", "× native"), rows=speeds, numbers=(False, False, True, True)),
+            Grid(columns=("operation", "method", Number("MB/s"), Number("× native")), rows=speeds),
             Grid(
                 columns=(
                     "operation",
@@ -282,9 +282,8 @@ def _ratios(item: ResultSet, title: str) -> Grid:
     absent = "; ".join(f"{what}: {reason}" for what, reason in item.absent)
     return Grid(
         title=title,
-        columns=("× native", *methods),
+        columns=("× native", *map(Number, methods)),
         rows=rows,
-        numbers=(False, *[True] * len(methods)),
         note=f"Not run: {absent}." if absent else "",
     )
 
@@ -324,9 +323,11 @@ def _of_sets(sets: Sequence[ResultSet], level: int) -> list[Section]:
 def _verdict(rows: Sequence[Measured]) -> Section:
     tallies = verdict.tally(rows)
     grid = Grid(
-        columns=("rows of", "rows", "▲ faster than native", "≈ within the noise", "▼ slower than native", "not judged"),
+        columns=(
+            "rows of",
+            *map(Number, ("rows", "▲ faster than native", "≈ within the noise", "▼ slower than native", "not judged")),
+        ),
         rows=[(one.title, f"{len(one.rows):,}", *(f"{one.count(word):,}" for word in _JUDGMENTS)) for one in tallies],
-        numbers=(False, *[True] * 5),
     )
     shown = [Finding(title=f"{one.title.capitalize()}:", evidence=verdict.sentences(one)) for one in tallies]
     return Section(anchor="verdict", title="Verdict", findings=shown, grids=[grid])
@@ -392,9 +393,16 @@ def _baseline(comparison: Comparison, limit: float | None) -> Section:
         )
     ]
     matched = Grid(
-        columns=("row", "method", "old MB/s", "new MB/s", "new / old", "judgment", "× native"),
+        columns=(
+            "row",
+            "method",
+            Number("old MB/s"),
+            Number("new MB/s"),
+            Number("new / old"),
+            "judgment",
+            Number("× native"),
+        ),
         rows=[_match(match, limit) for match in comparison.matches],
-        numbers=(False, False, True, True, True, False, True),
     )
     return Section(
         anchor="baseline",
@@ -434,9 +442,8 @@ def _peers(item: PeerSet) -> Grid:
     reasons = dict.fromkeys(f"{item.peers.get(name, name)}: {reason}" for name, reason in absent)
     return Grid(
         title=item.name,
-        columns=("pattern", *item.peers.values(), "÷ native", "÷ raw"),
+        columns=("pattern", *map(Number, (*item.peers.values(), "÷ native", "÷ raw"))),
         rows=rows,
-        numbers=(False, *[True] * (len(item.peers) + 2)),
         note="; ".join(reasons),
     )
 

@@ -82,12 +82,11 @@ def _grids(result: Result, subject: Subject) -> Sequence[page.Grid]:
         for record in result.records
     ]
     return (
-        page.Grid(columns=("setting", "runs with a result", "median"), rows=settings, numbers=(False, True, True)),
+        page.Grid(columns=("setting", page.Number("runs with a result"), page.Number("median")), rows=settings),
         page.Grid(
-            columns=("run", "phase", "setting", "end", subject.metric.name),
+            columns=(page.Number("run"), "phase", "setting", "end", page.Number(subject.metric.name)),
             rows=runs,
             folded=True,
-            numbers=(True, False, False, False, True),
         ),
     )
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.common import plots
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.common.page import Cell, Finding, Grid, Section, document, drawn
+from mpiio_ext.common.page import Cell, Finding, Grid, Number, Section, document, drawn
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel, corners, cumulative
 from mpiio_ext.common.units import amount_text, digits_text
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
@@ -219,8 +219,7 @@ def render(comparison: Comparison) -> str:
             sentences=["0 is no difference. KS: Kolmogorov–Smirnov distance of two distributions, 0 to 1."],
             grids=[
                 Grid(
-                    columns=("metric", "value", "limit", "", "what it is"),
-                    numbers=(False, True, True),
+                    columns=("metric", Number("value"), Number("limit"), "", "what it is"),
                     rows=[
                         (metric.name, metric.text, f"{metric.limit:g}", _verdict(metric), metric.meaning)
                         for metric in metrics
@@ -232,13 +231,7 @@ def render(comparison: Comparison) -> str:
         Section(
             anchor="operations",
             title="Operations of the workload paths",
-            grids=[
-                Grid(
-                    columns=("layer", "operation", *_NAMES, "relative difference"),
-                    rows=counts,
-                    numbers=(False, False, True, True, True),
-                )
-            ],
+            grids=[Grid(columns=("layer", "operation", *map(Number, (*_NAMES, "relative difference"))), rows=counts)],
         ),
         Section(anchor="workloads", title="Workloads", grids=[Grid(columns=("", *_NAMES), rows=_facts(comparison))]),
         Section(

@@ -18,7 +18,7 @@ from mpiio_ext.analytics.jobs.regimes import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
 from mpiio_ext.common import page as pages
-from mpiio_ext.common.page import Figure, Finding, Grid, Section
+from mpiio_ext.common.page import Figure, Finding, Grid, Number, Section
 from mpiio_ext.common.printing import under_heads
 from mpiio_ext.common.units import digits_text, number_words
 
@@ -240,18 +240,10 @@ def _figures(made: Study, zone: datetime.tzinfo) -> dict[str, list[Figure]]:
     return found
 
 
-def _grid(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str = "", *, folded: bool = False
-) -> Grid:
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], note: str = "", *, folded: bool = False) -> Grid:
     left = len(rows) - _MOST_ROWS
     more = f"{left:,} more rows are not shown; --json has all. " if left > 0 else ""
-    return Grid(
-        columns=columns,
-        numbers=[at >= texts for at in range(len(columns))],
-        rows=list(rows[:_MOST_ROWS]),
-        note=more + note,
-        folded=folded,
-    )
+    return Grid(columns=columns, rows=list(rows[:_MOST_ROWS]), note=more + note, folded=folded)
 
 
 def _changes(made: Study, zone: datetime.tzinfo) -> Section:
@@ -283,9 +275,13 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
     grids = (
         [
             _grid(
-                ("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"),
+                (
+                    "motif",
+                    "file system",
+                    "what moved with it",
+                    *map(Number, ("since", "before", "after", "change", "p")),
+                ),
                 rows,
-                3,
                 _LONGER,
                 folded=True,
             )
@@ -315,7 +311,7 @@ def _coverage_section(made: Study) -> Section:
         (kind_of(history.motif, history.scale), history.system, *(_quartiles(found.get(name)) for name in names))
         for history, found in every
     ]
-    grids = [_grid(("motif", "file system", *(metric(name).label for name in names)), rows, 2)] if rows else []
+    grids = [_grid(("motif", "file system", *(Number(metric(name).label) for name in names)), rows)] if rows else []
     none = [] if rows else ["The table has no columns of what the servers moved."]
     unused = [f"{metric(name).label.rpartition(', ')[2]} ({count:,})" for name, count in beyond(made.table).items()]
     limit = (
@@ -368,7 +364,8 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
 
 def _correlation_section(made: Study, figures: Sequence[Figure]) -> Section:
     rows = _correlation_rows(made.correlations)
-    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within histories")
+    numbers = ("jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within histories")
+    columns = ("metric", "file system", *map(Number, numbers))
     return Section(
         anchor="correlation",
         title="Correlation with performance",
@@ -379,7 +376,7 @@ def _correlation_section(made: Study, figures: Sequence[Figure]) -> Section:
             "Spearman's coefficients within the histories; ≠: its sign is the opposite: what correlates is the kind of "
             "I/O."
         ],
-        grids=[_grid(columns, rows, 2, _LONGER)] if rows else [],
+        grids=[_grid(columns, rows, _LONGER)] if rows else [],
     )
 
 
@@ -406,10 +403,11 @@ def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
         )
         for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))
     ]
-    grids = [_grid(("motif", "file system", *REGIMES), counts, 2)]
+    grids = [_grid(("motif", "file system", *map(Number, REGIMES)), counts)]
     if rows:
-        columns = ("motif", "file system", "regime", "metric", "jobs", "normal", "in the regime", "effect", "p")
-        grids.append(_grid(columns, rows, 4, _LONGER))
+        numbers = ("jobs", "normal", "in the regime", "effect", "p")
+        columns = ("motif", "file system", "regime", "metric", *map(Number, numbers))
+        grids.append(_grid(columns, rows, _LONGER))
     rules = made.rules
     return Section(
         anchor="regimes",
@@ -437,9 +435,7 @@ def _rows_section(made: Study) -> Section:
         title="Rows that count",
         sentences=sentences,
         grids=[
-            Grid(
-                columns=("filter", "rows left out", "rows left", "why"), numbers=(False, True, True, False), rows=steps
-            ),
+            Grid(columns=("filter", Number("rows left out"), Number("rows left"), "why"), rows=steps),
             _known_grid(made),
         ],
     )
@@ -455,9 +451,8 @@ def _known_grid(made: Study) -> Grid:
         row.append(f"{digits_text(100 * one.known / one.rows)} %" + (f" ({one.gaps:,} gaps)" if one.gaps else ""))
     several = any(file for file, _ in rows)
     return _grid(
-        ("file system", *(("file",) if several else ()), "rows", *sources),
+        ("file system", *(("file",) if several else ()), *map(Number, ("rows", *sources))),
         [(row[0], *((file or "–",) if several else ()), *row[1:]) for (file, _), row in rows.items()],
-        2 if several else 1,
         "Share of the rows in which each source has a value. A gap is a value that is stored and not used: "
         "the servers saw less than the job itself moved, or a 0 that cannot be.",
     )

@@ -19,7 +19,7 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.time_axis import MARKED, alone, broken, date_axis
 from mpiio_ext.analytics.jobs.umami import Row, Umami
 from mpiio_ext.common import page as pages
-from mpiio_ext.common.page import Grid, Section
+from mpiio_ext.common.page import Grid, Number, Section
 from mpiio_ext.common.plots import SCALE, WIDTH, Axis, Chart, Lettering, Look, Panel
 from mpiio_ext.common.printing import under_heads
 from mpiio_ext.common.units import number_words
@@ -243,7 +243,14 @@ def _table(found: Umami) -> list[tuple[str, ...]]:
     return rows
 
 
-_COLUMNS = ("metric", "this job", "lies in", "median of the others", "their middle half", "others below")
+_COLUMNS = (
+    "metric",
+    Number("this job"),
+    "lies in",
+    Number("median of the others"),
+    Number("their middle half"),
+    Number("others below"),
+)
 
 
 def text(found: Umami) -> str:
@@ -271,7 +278,7 @@ def _unused(found: Umami) -> list[str]:
 
 def page(found: Umami) -> str:
     """Return one page: the UMAMI, also narrow, and the weather as a table; the page loads nothing."""
-    grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
+    grid = Grid(columns=_COLUMNS, rows=_table(found))
     figure = pages.drawn(chart(found), caption=_CAPTION, narrow=chart(found, narrow=True))
     missing = [f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else []
     sections = [

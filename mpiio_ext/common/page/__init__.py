@@ -86,6 +86,12 @@ class Cell:
     style: str
 
 
+class Number(str):
+    """The name of a column of numbers, which are aligned to the right."""
+
+    __slots__ = ()
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """A table of words.
@@ -94,8 +100,8 @@ class Grid:
     ----------
     title : its heading.
     columns : sequence of str
+        Their names; a `Number` is that of a column of numbers.
     rows : sequence of sequences of str or Cell
-    numbers : which columns are aligned to the right; those behind the last are not.
     note : a line below it.
     folded : the reader opens it.
     """
@@ -103,9 +109,13 @@ class Grid:
     title: str = ""
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
-    numbers: Sequence[bool] = ()
     note: str = ""
     folded: bool = False
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Return which columns have numbers."""
+        return [isinstance(name, Number) for name in self.columns]
 
     @property
     def cards(self) -> bool:
