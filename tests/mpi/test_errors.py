@@ -5,16 +5,20 @@ Every program writes what each rank saw into a JSON file.
 
 from __future__ import annotations
 
+import errno
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from support.cases import Case, Cases
 from support.launch import Launch, of_ranks, python_run
 from support.processes import shared_memory
 
 pytestmark = [pytest.mark.mpi, pytest.mark.both]
+#: Of `small_disk`.
+DISK_KIB = 2048
 
 PROLOGUE = '''
 import ctypes, json, os, pathlib, signal, sys, time
@@ -56,17 +60,27 @@ def program(tmp_path: pathlib.Path) -> Callable[..., tuple[list[dict[str, Any]],
     """Return a function that runs a program text on some ranks and returns what each rank saw."""
 
     def run(
-        text: str, ranks: int = 3, *, native: bool = False, env: dict[str, str] | None = None
+        text: str,
+        ranks: int = 3,
+        *,
+        native: bool = False,
+        env: dict[str, str] | None = None,
+        arguments: tuple[str, ...] = (),
     ) -> tuple[list[dict[str, Any]], Launch]:
         folder = tmp_path / ("native" if native else "ours")
         folder.mkdir(exist_ok=True)
         script = folder / "program.py"
         script.write_text(PROLOGUE + text + "\nfinish()\n", encoding="utf-8")
         environment = {"NATIVE": "1" if native else "0", **(env or {})}
-        launch = python_run([script, str(folder)], ranks, env=environment, timeout_s=60)
+        launch = python_run([script, str(folder), *arguments], ranks, env=environment, timeout_s=60)
         return of_ranks(folder, ranks, "seen."), launch
 
     return run
+
+
+def seen_by(cases: Cases, name: str, ranks: int) -> list[dict[str, Any]]:
+    """Return what each rank of a case saw."""
+    return of_ranks(cases.result(name).folder, ranks, "seen.")
 
 
 FOLDER = """
@@ -116,31 +130,95 @@ FAULT = """
 path = folder / "data"
 fh = MPI.File.Open(comm, str(path), MPI.MODE_RDWR | MPI.MODE_CREATE, info(
     cb_nodes=size, mpiox_io_rank="owner", striping_unit=4096, mpiox_partition="even",
-    mpiox_exchange="two_phase", mpiox_ranks_per_node=2))
-piece = MPI.BYTE.Create_vector(1024, 4, 4 * size).Commit()
-fh.Set_view(4 * rank, MPI.BYTE, piece)
-attempt("first write", fh.Write_at_all, 0, np.full(4096, rank + 1, "b"))
-attempt("second write", fh.Write_at_all, 0, np.full(4096, rank + 11, "b"))
-attempt("third write", fh.Write_at_all, 0, np.full(4096, rank + 21, "b"))
+    mpiox_exchange=sys.argv[2], mpiox_ranks_per_node=sys.argv[3]))
+fh.Set_view(4 * rank, MPI.BYTE, MPI.BYTE.Create_vector(1024, 4, 4 * size).Commit())
 data = np.zeros(4096, "b")
-attempt("first read", fh.Read_at_all, 0, data)
-seen["equal"] = bool((data == rank + 21).all())
-attempt("second read", fh.Read_at_all, 0, data)
-seen["equal again"] = bool((data == rank + 21).all())
+for value in range(3):
+    attempt(f"write {value}", fh.Write_at_all, 0, np.full(4096, value, "b"))
+for value in range(2):
+    attempt(f"read {value}", fh.Read_at_all, 0, data)
+seen["equal"] = bool((data == 2).all())
+seen["errors"] = mpiio_ext.stats.of(fh).errors
+fh.Close()
+"""
+#: The exchange, ranks of a pretended node (0: one node), and the error of a write of rank 1; its first read gives EIO.
+FAULTS = [("two_phase", 0, "EROFS"), ("two_phase", 2, "EIO"), ("direct", 0, "ENOSPC"), ("direct", 2, "EDQUOT")]
+
+
+@pytest.mark.parametrize(("exchange", "per_node", "error"), FAULTS)
+def test_texts_of_a_failing_request(cases: Cases, exchange: str, per_node: int, error: str) -> None:
+    """The text of each rank names the file, the error of the system, and the rank that met it; each error is counted.
+
+    Ranks of several nodes that go direct agree before they access: rank 1 alone has the errors.
+    """
+    alone = (exchange, per_node) == ("direct", 2)
+    for rank, seen in enumerate(seen_by(cases, f"fault {exchange} {per_node}", 4)):
+        texts = [value[1] for name, value in seen.items() if name.startswith(("write", "read")) and value[0] != "ok"]
+        numbers = [getattr(errno, error), errno.EIO] if rank == 1 or not alone else []
+        assert len(texts) == seen["errors"] == len(numbers), seen
+        for text, number in zip(texts, numbers, strict=True):
+            assert "/data" in text and f"errno {number}" in text and "rank 1" in text, text
+        assert seen["equal"], seen
+
+
+FULL = """
+import resource
+bad, limit = int(sys.argv[3]) in (rank, size), int(sys.argv[4])
+fh = MPI.File.Open(comm, str(pathlib.Path(sys.argv[2]) / "data"), MPI.MODE_RDWR | MPI.MODE_CREATE, info(
+    mpiox_ranks_per_node=sys.argv[5]))
+piece = np.full(65536, rank, "b")
+fh.Write_at_all(65536 * rank, piece)
+beyond = 65536 * size + (rank << 22)
+if bad and limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (beyond + limit, resource.RLIM_INFINITY))
+attempt("full", fh.Write_at_all, *((beyond, np.full(1 << 22, 9, "b")) if bad else (65536 * rank, piece)))
+attempt("next", fh.Write_at_all, 65536 * rank, piece)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 total = mpiio_ext.stats.of(fh)
-seen["errors"] = total.errors
-attempt("close", fh.Close)
-seen["file"] = path.read_bytes() == b"".join(bytes([r + 21]) * 4 for r in range(size)) * 1024
+seen["counted"] = [total.errors, total.bytes_written, total.rounds]
+attempt("sync", fh.Sync)
+fh.Set_view(4 * rank, MPI.BYTE, MPI.BYTE.Create_vector(16384, 4, 4 * size).Commit())
+attempt("exchanged", fh.Write_at_all, 0, piece)
+seen["rounds"] = mpiio_ext.stats.of(fh).rounds
+fh.Close()
 """
 
 
-def test_texts_of_a_failing_request(program: Any, extension: str) -> None:
-    """On each rank: the file, the error of the system, and the rank that met it; and each error is counted."""
-    rules = "op=write,rank=1,errno=EIO,after=1,times=1,path=*/data;op=read,rank=1,errno=EIO,times=1,path=*/data"
-    for seen in program(FAULT, 4, env={"MPIOX_FAULT": rules})[0]:
-        for name in ("second write", "first read"):
-            assert "data" in seen[name][1] and "errno 5" in seen[name][1] and "rank 1" in seen[name][1], seen
-        assert seen["errors"] == 2 and seen["equal again"], seen
+def check_full(ours: list[dict[str, Any]], bad: int, error: tuple[str, int], sync: str = "") -> None:
+    """The one write fails on a rank, or on all, and is not counted; each text names what its rank has met.
+
+    Pieces that need no exchange have no rounds.
+    """
+    for rank, seen in enumerate(ours):
+        failing = bad in (rank, len(ours))
+        name, text = seen["full"]
+        assert name == (error[0] if failing else "ok"), seen
+        assert all(word in text for word in ("/data", f"errno {error[1]}", f"rank {rank}")) == failing, seen
+        assert seen["counted"] == [failing, 65536 * (3 - failing), 0], seen
+        assert seen["next"][0] == seen["exchanged"][0] == "ok" and seen["rounds"] > 0, seen
+        assert seen["sync"][0] == ("ERR_IO" if sync else "ok"), seen
+        assert seen["sync"][1].startswith(sync) and (not sync or f"errno {errno.EIO}" in seen["sync"][1]), seen
+
+
+#: The rank whose write fails (4: each), and ranks of a pretended node.
+ALONE = [(0, 1), (3, 2), (4, 2)]
+
+
+@pytest.mark.parametrize(("bad", "per_node"), ALONE)
+def test_texts_of_a_full_disk(cases: Cases, bad: int, per_node: int) -> None:
+    """Of ranks that agree before they access, the one that fails has the error; that of a sync is everybody's."""
+    sync = "MPI_ERR_IO: input or output failed: rank 2: fsync of "
+    check_full(seen_by(cases, f"full {bad}", 4), bad, ("ERR_NO_SPACE", errno.ENOSPC), sync)
+
+
+@pytest.mark.parametrize(("bad", "per_node"), ALONE)
+def test_texts_at_the_limit_of_a_file(cases: Cases, bad: int, per_node: int) -> None:
+    check_full(seen_by(cases, f"limit {bad}", 4), bad, ("ERR_IO", errno.EFBIG))
+
+
+def test_texts_of_a_disk_that_is_full(program: Any, extension: str, small_disk: pathlib.Path) -> None:
+    ours, _ = program(FULL, 4, arguments=(str(small_disk), "2", "0", "2"))
+    check_full(ours, 2, ("ERR_NO_SPACE", errno.ENOSPC))
 
 
 def test_fault_rules_with_a_typing_error_are_refused(program: Any, extension: str) -> None:
@@ -219,3 +297,28 @@ def test_a_bad_count_on_one_rank(program: Any, extension: str) -> None:
         assert "rank 1" in seen["bad count"][1]
         assert seen["good count"][0] == "ok"
         assert seen["file"] == (b"\1" * 8 + b"\2" * 8 + b"\3" * 8).hex()
+
+
+# ---- what runs in common launches ------------------------------------------------------------------------------------
+
+
+def case(text: str, rules: str, *arguments: object) -> Case:
+    """Return a program of four ranks, whose storage fails by rules."""
+    words = ("{folder}", *map(str, arguments))
+    return Case(text=f"{PROLOGUE}{text}\nfinish()\n", ranks=4, arguments=words, environment={"MPIOX_FAULT": rules})
+
+
+CASES = {
+    f"fault {exchange} {per_node}": case(
+        FAULT,
+        f"op=write,rank=1,errno={error},after=1,times=1,path=*/data;op=read,rank=1,errno=EIO,times=1,path=*/data",
+        exchange,
+        per_node,
+    )
+    for exchange, per_node, error in FAULTS
+}
+for _bad, _per_node in ALONE:
+    _rank = "" if _bad == 4 else f"rank={_bad},"
+    _rules = f"op=write,{_rank}errno=ENOSPC,after=1,times=1,path=*/data;op=sync,rank=2,errno=EIO,times=1,path=*/data"
+    CASES[f"full {_bad}"] = case(FULL, _rules, "{folder}", _bad, 0, _per_node)
+    CASES[f"limit {_bad}"] = case(FULL, "", "{folder}", _bad, 1000, _per_node)
