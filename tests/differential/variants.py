@@ -58,7 +58,7 @@ class Variant:
     delegates : I/O delegates.
     subfiles : how many, and their unit.
     gpu : three of four buffers are in the memory of a pretended GPU.
-    alone : no other variant shares its launches; a program starts delegates once, in one mode.
+    alone : no other variant shares its launches; a program starts delegates once, in one mode and with one fault.
     shows : counters of the worker that are not zero if the variant is in force.
     """
 
@@ -148,7 +148,7 @@ class Shared:
 
 def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
     """Run cases under variants."""
-    groups: dict[tuple[str, str, int], Shared] = {}
+    groups: dict[tuple[str, str, int, str], Shared] = {}
     keys: list[tuple[str, str]] = []
     # What workers must know beforehand is the same under each variant.
     known = {entry.name: ready([dict(entry.case)], Setting(arms=()))[0] for entry in entries}
@@ -158,9 +158,10 @@ def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
         start = Setting(arms=alone.arms, limit_s=alone.limit_s, env=variant.at_start())
         for entry in entries:
             if runs_under(entry, name):
-                disk = entry.case.get("disk", 0)
-                shared = Shared(setting=replace(start, disk=disk))
-                group = groups.setdefault((variant.arm, name if variant.alone else "", disk), shared)
+                disk, fault = entry.case.get("disk", 0), entry.case.get("fault", "") if variant.alone else ""
+                env = start.env + ((("MPIOX_FAULT", fault),) if fault else ())
+                shared = Shared(setting=replace(start, disk=disk, env=env))
+                group = groups.setdefault((variant.arm, name if variant.alone else "", disk, fault), shared)
                 own = {"id": len(keys), "env": dict(alone.env)}
                 own |= {"subfiles": alone.subfiles} if alone.subfiles else {}
                 group.cases[entry.case["ranks"]].append(known[entry.name] | own)
