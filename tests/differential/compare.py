@@ -62,11 +62,13 @@ class Comparison:
             classes = [results[index].get("class", "none") for results in self.results]
             calls = [True] * len(classes)  # a rank that makes no call gets no error, nor one whose call does not fail
             fails = map(all, zip(op.get("who", calls), op.get("failing", calls), strict=True))
-            if any(
+            others = any(
                 found not in (op["fails"] if fail else ["none"]) for found, fail in zip(classes, fails, strict=True)
-            ):
+            )
+            if others or ("some" in op and set(classes) == {"none"}):
                 text = next((results[index]["error"] for results in self.results if "error" in results[index]), "")
-                self.problems.append(f"error class: {name}: {classes}, expected {' or '.join(op['fails'])} {text}")
+                wanted = " or ".join(op["fails"]) + (" by some" if "some" in op else "")
+                self.problems.append(f"error class: {name}: {classes}, expected {wanted} {text}")
             elif "failing" in op:
                 self.problems += self.access(index, op, name, expected)
             if storage_fails(self.case):

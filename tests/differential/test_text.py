@@ -27,7 +27,7 @@ def test_random_cases_come_back(part: int) -> None:
 GRID = "darray 2 1 [4] [block] [default] [2] C INT"
 FAILING = (
     "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
-    " | read at 4,-1,4 @0 fails COUNT by [1]"
+    " | read at 4,-1,4 @0 fails COUNT by [1] | sync fails IO or none by some"
 )
 DECLARED = (
     "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no"
@@ -165,6 +165,16 @@ def test_a_byte_is_lost_with_an_error_only(write: str, sync: str, arrived: bool,
     found = compare.Comparison(case, [results], strict=True).run(
         {"0": held.files["0"].data.tobytes() if arrived else b""}
     )
+    assert (not found) == right, found
+
+
+@pytest.mark.parametrize(
+    ("classes", "right"), [(["IO", "none"], True), (["none", "none"], False), (["IO", "ARG"], False)]
+)
+def test_an_error_of_some_ranks_is_demanded(classes: list[str], right: bool) -> None:
+    case = text.read("ranks 2 | sync fails IO by some").case
+    results = [[{} if found == "none" else {"class": found}] for found in classes]
+    found = compare.Comparison(case, results, strict=True).run({"0": b""})
     assert (not found) == right, found
 
 

@@ -18,9 +18,10 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
               posix stat|read|remove F   posix rename F G   posix write F BYTES @OFFSET   (outside.py)
               kill [RANKS]|launcher|delegates   job   limit BYTES|-1
             F is a number or a name; a name that begins with ./ is another name of the file behind that, null is none.
-            ``CALL fails CLASS [or CLASS...] [by RANKS]``: on each rank, or on these alone, the call must give an error
-            of a class (``or none``: or no error), and it changes nothing there, unless storage fails (outside.py). Only
-            such a call may be wrong: on a handle that is closed, with the type NULL, with a count of -1.
+            ``CALL fails CLASS [or CLASS...] [by RANKS|some]``: on each rank, on these alone, or on one at least, the
+            call must give an error of a class (``or none``: or no error), and it changes nothing there, unless storage
+            fails (outside.py). Only such a call may be wrong: on a handle that is closed, with the type NULL, with a
+            count of -1.
             ``CALL but RANKS CALL``: some ranks make another call.
             ``except VARIANT[(FAMILY)]...: REASON`` declares a deviation, ``skip`` in its place that the case does not
             run, ``only VARIANT...`` the variants to run (variants.py); each may have ``*``. ``shows COUNTER...``:
@@ -335,8 +336,14 @@ class Reader:
             op["fails"] = [self.one_of(ERRORS, "an error class")]
             while self.skip("or"):
                 op["fails"].append(self.one_of(("none", *ERRORS), "an error class"))
-            if op["op"] in ACCESS and self.skip("by"):
-                op["failing"] = self.some_ranks()
+            if self.skip("by"):
+                if self.skip("some"):
+                    op["some"] = True
+                    op["fails"] += [] if "none" in op["fails"] else ["none"]
+                elif op["op"] in ACCESS:
+                    op["failing"] = self.some_ranks()
+                else:
+                    self.fail("some")
         if self.next:
             self.fail("the end of the call")
         return op
@@ -693,6 +700,7 @@ def told_call(op: Op) -> str:
     if "but" in op:
         text += f" but {_items([rank for rank, flag in enumerate(op['other']) if flag])} {_told_call(op['but'])}"
     text += f" fails {' or '.join(op['fails'])}" if "fails" in op else ""
+    text += " by some" if op.get("some") else ""
     return text + (
         f" by {_items([rank for rank, flag in enumerate(op['failing']) if flag])}" if "failing" in op else ""
     )
