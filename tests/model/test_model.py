@@ -90,6 +90,8 @@ def test_random_hints(extension: str, tmp_path: pathlib.Path, number: int) -> No
     check(random_setting(number), OF_EACH, tmp_path, seed=100 + number)
 
 
+#: The file before any write of the history below.
+BEFORE = initial(0, 100).tobytes()
 #: What a wrong library may do: of a result (call, rank) or of the file at the end, and how the model names it.
 WRONG: dict[str, tuple[tuple[int, int] | None, Callable[[Any], Any], str]] = {
     "a byte that was read is another": ((2, 1), lambda seen: seen | {"data": flipped(seen["data"], 20)}, "read"),
@@ -103,6 +105,9 @@ WRONG: dict[str, tuple[tuple[int, int] | None, Callable[[Any], Any], str]] = {
     "a write at the shared pointer is torn": ((5, 0), lambda seen: seen | {"look": flipped(seen["look"], 3)}, "shared"),
     "a read at the shared pointer is torn": ((8, 0), lambda seen: seen | {"data": flipped(seen["data"], 3)}, "shared"),
     "an atomic write is torn": ((11, 1), lambda seen: seen | {"look": flipped(seen["look"], 3)}, "atomic"),
+    "a rank does not see its own write": ((2, 1), lambda seen: seen | {"data": before(seen["data"], 10, 0)}, "read"),
+    "a read is older than a sync": ((13, 0), lambda seen: seen | {"data": before(seen["data"], 0, 20)}, "read"),
+    "a write that was synced is lost": (None, lambda held: before(held, 20, 0), "file"),
     "a byte of the file is another": (None, lambda held: flipped(held, 99), "file"),
     "the file is gone": (None, lambda _: None, "exists"),
 }
@@ -111,6 +116,11 @@ WRONG: dict[str, tuple[tuple[int, int] | None, Callable[[Any], Any], str]] = {
 def flipped(data: bytes, at: int) -> bytes:
     """Return bytes of which one is another."""
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def before(data: bytes, first: int, at: int) -> bytes:
+    """Return bytes of the file from an offset on; those from `first` to byte 60 of the file are as before the write."""
+    return data[:first] + BEFORE[at + first : 60] + data[60 - at :]
 
 
 @pytest.mark.both
@@ -135,12 +145,14 @@ def test_a_wrong_library_is_found(extension: str) -> None:
             {"op": "fence"},
             {"op": "atomicity", "h": 0, "flag": True},
             {"op": "race", "h": 0, "who": [0, 1], "at": 0, "n": 8},
+            {"op": "fence"},
+            {"op": "read", "h": 0, "how": "at", "rank": 0, "at": 20, "n": 40, "mem": [0, 0]},
         ],
     }
     with Pool(ranks=2) as pool:
         assert pool.run(history) == []
         file = pathlib.Path(pool.folder, "f0")
-        file.write_bytes(initial(0, 100).tobytes())
+        file.write_bytes(BEFORE)
         results = pool.exchange({"history": history, "folder": pool.folder, "limit_s": 240.0}, history)
         held = file.read_bytes()
     assert judge(history, results, [held]) == []
