@@ -90,7 +90,8 @@ def said(found: Records) -> list[str]:
 
 
 def told(found: Records) -> dict[str, Any]:
-    """Return what was read as an expected text: a line for each row."""
+    """Return what was read as an expected text: the columns of each table, and a line for each row."""
     state = f"{found.source}, {found.status}, {found.lost} lost, {json.dumps(found.header)}"
+    columns = {name: " ".join(each.column_names) for name, each in found.tables.items()}
     rows = {name: [in_words(row) for row in each.to_pylist()] for name, each in found.tables.items()}
-    return {"read": state, "problems": said(found), **rows}
+    return {"read": state, "problems": said(found), "columns": columns, **rows}
