@@ -66,7 +66,9 @@ SHOWN: list[tuple[str, ...]] = [
 
 def test_show(fullness: pathlib.Path, tmp_path: pathlib.Path, expected: Expected) -> None:
     expected({" ".join(("show", *words)): told("show", fullness, *words) for words in SHOWN})
-    assert run("show", fullness, "--table", "targets", "--parquet", tmp_path / "t.parquet").exit_code == 0
+    targets = ("show", fullness, "--table", "targets")
+    assert run(*targets, "--csv", tmp_path / "t.csv", "--parquet", tmp_path / "t.parquet").exit_code == 0
+    assert (tmp_path / "t.csv").read_bytes() == run(*targets, "--csv", "-").stdout_bytes
     assert (tmp_path / "t.parquet").stat().st_size > 0
     assert "no connector knows this" in run("show", "/dev/null/x").stderr + run("show", tmp_path).stderr
 
