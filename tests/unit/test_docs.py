@@ -13,7 +13,7 @@ import re
 import pytest
 
 from support import command_lines, documents
-from support.documents import ROOT
+from support.documents import ROOT, Block
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "csrc" / "README.md"])
 #: Pages whose commands tests run.
@@ -214,3 +214,14 @@ def test_pages_are_compared_with_outputs() -> None:
     assert not documents.matches("a_counter 1 bytes", output)
     assert not documents.matches("a_counter 1 calls\nreason local", output)  # a line is missing between them
     assert not documents.matches("other 3\na_counter 1 calls", output)
+
+
+def test_marks_are_read(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    marked = "<!-- not run: needs a\ncluster -->\n```sh\nsrun ./app\n```\n"
+    page.write_text(f"# Head\n\n{marked}\n```python\n1\n```\n", encoding="utf-8")
+    assert list(documents.blocks(page)) == [
+        Block(line=5, language="sh", text="srun ./app\n", mark="not run", argument="needs a\ncluster"),
+        Block(line=9, language="python", text="1\n", mark="", argument=""),
+    ]
+    assert documents.anchors(page) == {"head"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from support import expected as texts
@@ -26,3 +28,13 @@ def test_a_section_without_a_test_is_an_error(request: pytest.FixtureRequest, mo
     monkeypatch.setattr(request.config, "args", ["tests/unit"])
     with pytest.raises(pytest.UsageError, match=r"test_expected.txt: no test compares test_that_is_gone\[a b\]"):
         texts.check(request.config, [request.node])
+
+
+def test_values_are_lines() -> None:
+    value = {"text": "two\nlines", "row": [1, 2.5], "list": [{"a": 1}, {"b": None}], "none": [], "set": {"b", "a"}}
+    lines = ["text:", "  two", "  lines", "row: 1 · 2.5", "list:", "  - a: 1", "  - b: None", "none: none"]
+    assert list(texts._lines(value)) == [*lines, "set:", "  - a", "  - b"]
+    assert list(texts._lines([{"a": 1, "b": [2, 3]}, {"a": "x", "b": None}])) == ["a | b", "1 | 2 · 3", "x | None"]
+    assert list(texts._lines([["a", "b"], ["c", 1.5]])) == ["a | b", "c | 1.5"]
+    assert list(texts._lines([1.5e9 + 1, 1 / 3, math.nan])) == ["1500000001 · 0.333333 · nan"]
+    assert list(texts._lines({"nested": {"a": 1}})) == ["nested:", "  a: 1"]
