@@ -56,6 +56,8 @@ def test_cases(extension: str, family: str, name: str, found: variants.Results) 
     assert not wrong, "\n".join([*wrong, again])
     for counter in variants.VARIANTS[name].shows:
         assert found.counts[name][counter] > 0, f"{counter} is 0: the variant is not in force"
+    for counter in variants.VARIANTS[name].hides:
+        assert found.counts[name][counter] == 0, f"{counter} is not 0: the variant is not in force"
 
 
 def test_declarations_name_variants() -> None:

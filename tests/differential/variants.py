@@ -60,6 +60,7 @@ class Variant:
     gpu : three of four buffers are in the memory of a pretended GPU.
     alone : no other variant shares its launches; a program starts delegates once, in one mode and with one fault.
     shows : counters of the worker that are not zero if the variant is in force.
+    hides : counters of `default` that are zero then.
     """
 
     hints: str = ""
@@ -69,6 +70,7 @@ class Variant:
     gpu: bool = False
     alone: bool = False
     shows: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ()
 
     def setting(self) -> Setting:
         """Return how a case is launched alone under this variant."""
@@ -86,7 +88,7 @@ class Variant:
 
 VARIANTS = {
     "native": Variant(arm="native"),
-    "default": Variant(),
+    "default": Variant(shows=("individual_calls",)),
     "direct": Variant(hints="mpiox_exchange=direct", shows=("direct_calls",)),
     "even": Variant(hints=f"{EXCHANGED}:mpiox_partition=even", shows=("rounds",)),
     "aligned": Variant(hints=f"{EXCHANGED}:mpiox_partition=aligned", shows=("rounds",)),
@@ -94,15 +96,17 @@ VARIANTS = {
     "group_cyclic": Variant(hints=f"{EXCHANGED}:mpiox_partition=group_cyclic", shows=("rounds",)),
     "transpose": Variant(hints=f"{EXCHANGED}:mpiox_partition=transpose", shows=("rounds",)),
     "nodes": Variant(hints=f"{EXCHANGED}:mpiox_ranks_per_node=1", shows=("messages",)),
-    "synchronous": Variant(hints="mpiox_synchronous=true"),
+    "synchronous": Variant(hints="mpiox_synchronous=true", shows=("direct_calls",), hides=("individual_calls",)),
     "delegates": Variant(delegates=2, shows=("delegated_writes",)),
     "spawn": Variant(
         delegates=1, hints="mpiox_delegate_mode=spawn", alone=True, shows=("delegated_writes", "delegates_killed")
     ),
     "cached": Variant(delegates=2, hints="mpiox_collective=cached", shows=("delegated_writes",)),
-    "staged": Variant(delegates=2, hints="mpiox_close=staged", shows=("delegated_writes",)),
+    "staged": Variant(delegates=2, hints="mpiox_close=staged", shows=("delegated_writes", "staged")),
     "subfiles": Variant(subfiles=(4, 97), shows=("merge",)),
-    "gpu": Variant(gpu=True, alone=True, hints="mpiox_device_buffer=97"),
+    "gpu": Variant(
+        gpu=True, alone=True, hints="mpiox_device_buffer=97", shows=("device_bytes_written", "device_bytes_read")
+    ),
 }
 
 

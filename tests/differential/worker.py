@@ -44,6 +44,7 @@ COUNTERS = (
     "collective_reads",
     "native_calls",
     "direct_calls",
+    "individual_calls",
     "rounds",
     "messages",
     "windows_holes",
@@ -59,6 +60,8 @@ COUNTERS = (
     "delegated_flush_barriers",
     "bypass_bytes_written",
     "bypass_bytes_read",
+    "device_bytes_written",
+    "device_bytes_read",
 )
 #: Files that were read in other ways than by their format: see `read_otherwise`.
 WAYS = ("merge", "mount")
@@ -170,12 +173,15 @@ def read_otherwise(path: pathlib.Path, held: bytes, stats: dict[str, int]) -> li
 
 
 def staging_names(stem: str) -> list[str]:
-    """Wait until files that are closed have their own names; return a problem for each that still has not."""
+    """Return the names of files that do not have their own names yet."""
     folder, case = os.path.split(stem)
+    return [path.name for path in pathlib.Path(folder).glob(f".{case}.*.staging*")]
+
+
+def left_names(stem: str) -> list[str]:
+    """Wait until files that are closed have their own names; return a problem for each that still has not."""
     until_s = time.monotonic() + 10.0
-    while left := [path.name for path in pathlib.Path(folder).glob(f".{case}.*.staging*")]:
-        if time.monotonic() > until_s:
-            break
+    while (left := staging_names(stem)) and time.monotonic() < until_s:
         time.sleep(0.02)
     return [f"left: {name}" for name in left]
 
@@ -199,12 +205,13 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog, own: 
     managed = managed_calls(case) if arm == "ours" else [False] * len(case["ops"])
     problems = poison(case, comm) if any(managed) and not storage_fails(case) else []
     started_s = time.perf_counter()
-    stats = dict.fromkeys((*COUNTERS, *WAYS, "delegates_killed"), 0)
+    stats = dict.fromkeys((*COUNTERS, *WAYS, "delegates_killed", "staged"), 0)
 
     def count(fh: MPI.File) -> None:
         found = mpiio_ext.stats.of(fh)
         for name in COUNTERS:
             stats[name] += getattr(found, name)
+        stats["staged"] += len(staging_names(stem))
 
     def hints(drawn: dict[str, str]) -> dict[str, str]:
         if arm == "ours" or JOB.get("hinted"):
@@ -235,7 +242,7 @@ def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog, own: 
     run.close()
     stats["delegates_killed"] = run.delegates_killed
     comm.Barrier()
-    problems += staging_names(stem) if comm.rank == 0 else []
+    problems += left_names(stem) if comm.rank == 0 else []
     files = run.snapshot()
     for name, held in (files or {}).items() if several else ():
         problems += read_otherwise(pathlib.Path(run.path(name)), held, stats) if held is not None else []
