@@ -40,6 +40,7 @@ READ = [
     "ranks 3 file 99 readonly | read at 4 @(1<<4)-rank%2",
     "ranks 3 file 99 readonly | read at 1,2,0 INT @0 by rank>0 large bottom [0 2]",
     # A type is a tree for each rank, with lists that repeat and count.
+    "ranks 2 | view turns 24",
     "ranks 2 | view @rank*4 INT resized_c 0 40 indexed [2x1] [2x(i*2+rank)] INT",
     f"ranks 2 readonly file 99 | read all 1 struct [1 2] [0 8] {{INT f90_real 6 30}}, {GRID}",
     # A call with the classes of its error, and what other ranks call.
@@ -117,6 +118,23 @@ def test_a_file_of_cases(tmp_path: pathlib.Path) -> None:
 
 def unindented(page: str) -> str:
     return "\n".join(line.lstrip() for line in page.splitlines()) + "\n"
+
+
+def test_rows_of_an_entry(tmp_path: pathlib.Path) -> None:
+    """An entry has a case for each row, with the row's words in the place of ROW and with the lines of the file."""
+    path = tmp_path / "rows.case"
+    path.write_text("# a report\none: ranks ROW\n  with a pair: 2\n  with four: 4\n  | write at ROW @rank*ROW\n")
+    assert [(entry.name, entry.where, entry.source) for entry in text.read_file(path)] == [
+        ("one, a pair", "rows.case:2", "a report"),
+        ("one, four", "rows.case:2", "a report"),
+    ]
+    assert run.entry_of(f"{path}:one, four").case == text.read("ranks 4 | write at 4 @rank*4").case
+    path.write_text(path.read_text().replace("four: 4", "none: 0"))
+    with pytest.raises(text.CaseError, match=r"rows\.case:2:18: expected 1 to 64 ranks"):
+        text.read_file(path)
+    path.write_text("one: ranks 2\n  with a pair: 2\n  | sink\n")
+    with pytest.raises(text.CaseError, match=r"rows\.case:3:5: expected a call"):
+        text.read_file(path)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/project/testing.md"])

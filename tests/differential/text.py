@@ -12,6 +12,7 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
                   [fill offset|random] [verb read,write,...] [threads N]
                                             HOW: as MPI's functions end, or individual; TYPE: of memory, else BYTE
               view [@BYTES] ETYPE [FILETYPE] [rep NAME]             without FILETYPE: the etype
+              view turns BYTES                                      blocks of so many bytes, of one rank after another
               seek OFFSET [cur|end]   seek_shared OFFSET [cur|end]   wait REQUEST... [STYLE]
               size BYTES   preallocate BYTES   atomicity on|off   sync   fence   query [shared]   close H
               open H [file F] [comm C] [mode A,B] [each] [HINT=VALUE...]   delete F
@@ -23,6 +24,8 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
             fails (outside.py). Only such a call may be wrong: on a handle that is closed, with the type NULL, with a
             count of -1.
             ``CALL but RANKS CALL``: some ranks make another call.
+            A line ``with NAME: WORDS`` is a row: the entry is one for each of its rows, with these words in place of
+            ROW, and the name ``ENTRY, NAME``.
             ``except VARIANT[(FAMILY)]...: REASON`` declares a deviation, ``skip`` in its place that the case does not
             run, ``only VARIANT...`` the variants to run (variants.py); each may have ``*``. ``shows COUNTER...``:
             rank 0 counts more than none, so that the hints of the case are in force.
@@ -86,6 +89,7 @@ DRAWN = ("strategies", "families", "id", "hazards", "owned")
 WITHOUT_HANDLE = ("sync", "fence", "wait", "open", "close", "delete", "posix", "kill", "job", "limit")
 HINT = re.compile(r"[A-Za-z_]\w*=(?!=)\S+")
 _TOKEN = re.compile(r"[\[\]{},|@]|[A-Za-z_]\w*=(?!=)[^\s|]+|[^\s\[\]{},|@]+")
+_ROW = re.compile(r"^ +with (?P<name>[^:|]+):(?P<words>.*)$", re.MULTILINE)
 _NAME = re.compile(r"\s*(?P<name>[^|]*?):\s+(?=ranks\b)")
 _DECLARED = re.compile(r"\s*(except|skip|only|shows)\b([^:]*)(?::\s*(.*))?", re.DOTALL)
 _VARIANT = re.compile(r"([\w*-]+)(?:\((openmpi|mpich)\))?")
@@ -398,6 +402,11 @@ class Reader:
 
     def view(self, op: Op) -> None:
         """Take the words of a view."""
+        if self.skip("turns"):
+            size, every = self.number(), range(self.ranks)
+            tile = ["resized", 0, self.ranks * size, ["contiguous", size, list(BYTE)]]
+            op |= {"disp": [rank * size for rank in every], "etype": list(BYTE), "ftype": [tile for _ in every]}
+            return
         op["disp"] = self.numbers() if self.skip("@") else [0] * self.ranks
         op["etype"] = self.tree(0)
         op["ftype"] = self.each(self.tree) if self.at_type else [op["etype"]] * self.ranks
@@ -605,6 +614,16 @@ def last_failed() -> tuple[str, list[str]]:
     return kept["text"], [kept["variant"]]
 
 
+def _rows(text: str) -> Iterator[str]:
+    """Yield the entries of a text, one for each of its rows, with as many lines."""
+    name, _, body = _ROW.sub("", text).partition(":")
+    rows = list(_ROW.finditer(text))
+    for row in rows:
+        yield f"{name}, {row['name']}:{body.replace('ROW', row['words'].strip())}"
+    if not rows:
+        yield text
+
+
 def _paragraphs(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield entries: the number of the first line, the text with continuations, the comment above."""
     comment: list[str] = []
@@ -612,7 +631,8 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str, str]]:
     first = 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if lines and line[:1] != " ":
-            yield first, "\n".join(lines), " ".join(comment)
+            for entry in _rows("\n".join(lines)):
+                yield first, entry, " ".join(comment)
             lines, comment = [], []
         if line[:1] == "#":
             comment.append(line[1:].strip())
