@@ -206,7 +206,8 @@ static row *new_row(mpiox_tracefile_reader *r)
 
 static void put_extra(mpiox_tracefile_reader *r, const mpiox_tracefile_extra *extra)
 {
-    static const char *const comms[] = {"other", "world", "self"};
+    static const char *const comms[MPIOX_COMMS] = {
+        [MPIOX_COMM_OTHER] = "other", [MPIOX_COMM_WORLD] = "world", [MPIOX_COMM_SELF] = "self"};
     const char *name = mpiox_tracefile_key(extra->key);
     const char *text = mpiox_tracefile_texts_get(&r->texts, extra->value);
     mpiox_tracefile_buffer *to = &r->written;

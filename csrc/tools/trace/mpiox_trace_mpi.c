@@ -121,10 +121,7 @@ void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_Fil
         NEXT(PMPI_Comm_compare)(comm, mpiox_trace_mpi_world(), &which);
     mpiox_trace_self.inside--;
     const bool all = comm == mpiox_trace_mpi_world() || which == MPI_CONGRUENT || which == MPI_IDENT;
-    mpiox_trace_extra(call, MPIOX_KEY_COMM,
-                      comm == mpiox_trace_mpi_self() ? MPIOX_COMM_SELF
-                      : all                          ? MPIOX_COMM_WORLD
-                                                     : MPIOX_COMM_OTHER);
+    mpiox_trace_extra(call, MPIOX_KEY_COMM, mpiox_trace_mpi_kind_of(comm, all));
     mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
     if (comm != mpiox_trace_mpi_self() && !all && size > 0 && !mpiox_trace_to->counts)
         add_members(call, comm, size);

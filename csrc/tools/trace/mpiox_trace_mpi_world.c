@@ -78,6 +78,13 @@ MPI_Comm mpiox_trace_mpi_self(void)
 }
 #endif
 
+int mpiox_trace_mpi_kind_of(MPI_Comm comm, bool all)
+{
+    if (comm == mpiox_trace_mpi_self())
+        return MPIOX_COMM_SELF;
+    return all ? MPIOX_COMM_WORLD : MPIOX_COMM_OTHER;
+}
+
 /* The ranks of MPI_COMM_WORLD, when there are any: a program may use sessions alone. */
 void mpiox_trace_mpi_learn_rank(void)
 {
@@ -161,10 +168,7 @@ WRAP(int, MPI_Barrier, (MPI_Comm comm))
     mpiox_trace_enter(&call, OP_MPI_Barrier, MPIOX_TRACEFILE_MPI, 0);
     const int result = NEXT(MPI_Barrier)(comm);
     mpiox_trace_stop(&call);
-    mpiox_trace_extra(&call, MPIOX_KEY_COMM,
-                      comm == mpiox_trace_mpi_self()    ? MPIOX_COMM_SELF
-                      : comm == mpiox_trace_mpi_world() ? MPIOX_COMM_WORLD
-                                                        : MPIOX_COMM_OTHER);
+    mpiox_trace_extra(&call, MPIOX_KEY_COMM, mpiox_trace_mpi_kind_of(comm, comm == mpiox_trace_mpi_world()));
     mpiox_trace_leave(&call, result);
     return result;
 }

@@ -6,6 +6,8 @@
 #ifndef MPIOX_TRACE_MPI_WORLD_H
 #define MPIOX_TRACE_MPI_WORLD_H
 
+#include <stdbool.h>
+
 #include <mpi.h>
 
 #ifndef MPI_VERSION
@@ -16,6 +18,9 @@ MPI_Comm mpiox_trace_mpi_world(void);
 MPI_Comm mpiox_trace_mpi_self(void);
 MPI_Request mpiox_trace_mpi_no_request(void);
 MPI_Info mpiox_trace_mpi_no_info(void);
+
+/* MPIOX_COMM_*, of a communicator with all ranks in the order of MPI_COMM_WORLD, or of another. */
+int mpiox_trace_mpi_kind_of(MPI_Comm comm, bool all);
 
 /* Record the rank in MPI_COMM_WORLD, once; nothing before MPI_Init. */
 void mpiox_trace_mpi_learn_rank(void);
