@@ -56,7 +56,7 @@ MUTANTS = [
         file="mpiox_window_io.c",
         old="        mpiox_buffers_fail(call->b, &error);\n    return moved",
         new="        (void)0;\n    return moved",
-        tests=("tests/differential/test_cases.py::test_cases[default]",),
+        tests=("storage.case:a write of rank 1, a read of rank 2",),
     ),
     Mutant(
         name="end_of_file_not_told",
@@ -64,7 +64,7 @@ MUTANTS = [
         file="mpiox_window_io.c",
         old="    lower(&b->state->eof, eof);",
         new="    (void)lower;",
-        tests=("tests/differential/test_cases.py::test_cases[default]",),
+        tests=("exchange.case:large pieces in turn",),
     ),
     Mutant(
         name="end_of_file_by_one",
@@ -73,7 +73,7 @@ MUTANTS = [
         old="extent.length = eof - extent.offset;",
         new="extent.length = eof - extent.offset + 1;",
         tests=(
-            "tests/differential/test_cases.py::test_cases[default]",
+            "exchange.case:large pieces in turn",
             "tests/differential/test_differential.py::test_bounded",
             "--cases=60",
         ),
@@ -92,7 +92,7 @@ MUTANTS = [
         file="mpiox_topology_page.c",
         old="if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t)t->node_size) {",
         new="if (atomic_fetch_add(&page->arrived, 1) + 1 >= 1) {",
-        tests=("tests/differential/test_cases.py::test_cases[default]",),
+        tests=("exchange.case:long lists through domains of even size",),
     ),
     Mutant(
         name="write_of_nothing",
@@ -100,7 +100,7 @@ MUTANTS = [
         file="mpiox_storage_transfer.c",
         old="            moved = -ENOSPC;",
         new="            moved = 0;",
-        tests=("tests/differential/test_cases.py::test_cases[default]",),
+        tests=("storage.case:a write that moves nothing is a full disk",),
     ),
     Mutant(
         name="short_transfers",
@@ -132,7 +132,7 @@ MUTANTS = [
         file="mpiox_mpi_access.c",
         old="mpiox_mpi_fill_status(status, outcome.bytes);",
         new="mpiox_mpi_fill_status(status, request->length);",
-        tests=("tests/differential/test_cases.py::test_cases[default]",),
+        tests=("exchange.case:large pieces in turn",),
     ),
     Mutant(
         name="pointer_not_moved",
@@ -172,7 +172,7 @@ MUTANTS = [
         file="mpiox_collective_call.c",
         old="    if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)",
         new="    if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW && call->reduction.bytes > 0)",
-        tests=("tests/differential/test_cases.py::test_cases[default]",),
+        tests=("exchange.case:new views of which nothing is moved, on two nodes",),
     ),
     Mutant(
         name="schedule_overlaps",

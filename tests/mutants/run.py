@@ -4,8 +4,9 @@
 
 Each mutant (``mutants.py``) replaces a snippet of one file, which is found by its name wherever it lies in csrc. The
 changed copy is built in build/MPI/mutants, and the tests that ought to notice are run with that library and that module
-of the tools in place of the installed ones. First comes the unchanged copy, with which all of them must pass. A mutant
-whose file or snippet is no longer there is an error: give it the new text, or take another line that decides the same.
+of the tools in place of the installed ones; ``FILE.case:NAME`` is a case of tests/differential/cases. First comes the
+unchanged copy, with which all of them must pass. A mutant whose file or snippet is no longer there is an error: give it
+the new text, or take another line that decides the same.
 
 The exit status is 0 when every mutant was caught.
 """
@@ -109,12 +110,18 @@ def passes(tree: pathlib.Path, built: Built, tests: tuple[str, ...]) -> bool:
         "MPIOX_TEST_LIBRARY": str(built.library),
         "MPIOX_TEST_CSRC": str(tree / "csrc"),
     }
-    command = [sys.executable, "-c", PYTEST, str(built.tools), "-q", "-x", "-p", "no:cacheprovider", *tests]
-    with (tree / "tests.log").open("ab") as log:
-        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=TESTS_LIMIT_S)
-    if done.returncode not in (0, 1):
-        raise MutantError(f"{' '.join(command)}: pytest ended with status {done.returncode}, see {tree / 'tests.log'}")
-    return done.returncode == 0
+    cases = [test for test in tests if ".case:" in test]
+    commands = [[sys.executable, str(ROOT / "tests" / "differential" / "run.py"), "--text", case] for case in cases]
+    if others := [test for test in tests if test not in cases]:
+        commands.append([sys.executable, "-c", PYTEST, str(built.tools), "-q", "-x", "-p", "no:cacheprovider", *others])
+    for command in commands:
+        with (tree / "tests.log").open("ab") as log:
+            done = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=TESTS_LIMIT_S)
+        if done.returncode not in (0, 1):
+            raise MutantError(f"{' '.join(command)} ended with status {done.returncode}, see {tree / 'tests.log'}")
+        if done.returncode == 1:
+            return False
+    return True
 
 
 def source_of(tree: pathlib.Path, mutant: Mutant) -> pathlib.Path:

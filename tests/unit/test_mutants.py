@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from differential import text
 from mutants.mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
+CASES = {
+    f"{path.name}:{entry.name}"
+    for path in sorted((ROOT / "tests" / "differential" / "cases").glob("*.case"))
+    for entry in text.read_file(path)
+}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -19,4 +25,4 @@ def test_snippet_and_tests_are_there(mutant: Mutant) -> None:
     assert mutant.old != mutant.new
     for test in mutant.tests:
         path = test.split("::")[0]
-        assert path.startswith("-") or (ROOT / path).exists(), path
+        assert path.startswith("-") or path in CASES or (ROOT / path).exists(), path
