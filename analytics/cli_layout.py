@@ -90,7 +90,7 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
 
     plan = miner.setup.placement
     if targets:
-        plan = PlacementPlan(tuple(targets), subtables or len(targets), osts)
+        plan = PlacementPlan(targets=tuple(targets), subtables=subtables or len(targets), osts=osts)
     elif plan is not None:
         plan = dataclasses.replace(plan, subtables=subtables or plan.subtables, osts=osts or plan.osts)
     else:

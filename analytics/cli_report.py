@@ -116,7 +116,7 @@ def job(
     with miner_of(setup) as miner:
         tables = job_tables(miner, job_id, user)
         paths, gone = logs_of_store(miner, tables)
-        one = Logs(tables, paths, osts=store_osts(miner, tables), unread=unread_of_store(miner, job_id))
+        one = Logs(tables=tables, paths=paths, osts=store_osts(miner, tables), unread=unread_of_store(miner, job_id))
     found = areas_of(areas)
     for log, why in gone:
         name = "a log" if anonymous or found is not None else log

@@ -206,7 +206,7 @@ def _fails(found: Jobs, allow_missing: bool) -> bool:
     """Return whether there is a note, or where something may be missing, one of damage."""
     from mpiio_ext.analytics.tools.system import Note
 
-    notes = [Note(row["source"], row["status"], row["what"]) for row in found.notes.to_pylist()]
+    notes = [Note(source=row["source"], status=row["status"], what=row["what"]) for row in found.notes.to_pylist()]
     return any(note.damage or not allow_missing for note in notes)
 
 

@@ -118,7 +118,7 @@ class _Spark:
 ENGINE_OPTIONS: dict[str, type[Any]] = {"duckdb": _DuckDB, "spark": _Spark}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Input:
     """Logs of one kind in one place: an absolute folder, file or shell pattern, and the source of their dates."""
 
@@ -135,7 +135,7 @@ class Engine:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PlacementPlan:
     """Over which storage targets the tables are placed; `osts` are those of Lustre, or empty."""
 
@@ -171,7 +171,9 @@ _Entries = dict[
 
 def _inputs(value: Any, info: ValidationInfo) -> tuple[Input, ...]:
     found = documents.parse(_Entries, value, **given(info))
-    return tuple(Input(kind, entry.path, entry.date) for kind, entries in found.items() for entry in entries)
+    return tuple(
+        Input(kind=kind, path=entry.path, date=entry.date) for kind, entries in found.items() for entry in entries
+    )
 
 
 def _engine(value: Any) -> Engine:

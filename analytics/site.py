@@ -172,7 +172,7 @@ _Seconds = Annotated[float, Field(ge=-1e9, le=1e9)]
 # ---- what a site has -------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class StripeDefault:
     """Stripe settings of files without a request of their own; Lustre's own unless the site has others.
 

@@ -55,7 +55,7 @@ class Found:
     between: tuple[float, float] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FoundFiles:
     """Files that are there, and paths at which one was expected; of several forms the first is named."""
 
@@ -140,4 +140,4 @@ def find_files(
                     tuple(files.metrics.items()),
                 )
                 found.setdefault(file.path, file)
-    return FoundFiles(tuple(found.values()), tuple(missing))
+    return FoundFiles(found=tuple(found.values()), missing=tuple(missing))

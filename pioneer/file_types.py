@@ -34,7 +34,7 @@ class ViewError(ValueError):
     """A text is no file type."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileType:
     """A node of the tree.
 
@@ -365,7 +365,7 @@ def _tile(kind: FileType, root: FileType | None, other: int, rank: int) -> FileT
     numbers = kind.numbers
     if kind.kind == "D":
         place = (numbers[1][0] + rank - other) % numbers[0][0]
-        return FileType("D", (numbers[0], (place,), *numbers[2:]), kind.inner)
+        return FileType(kind="D", numbers=(numbers[0], (place,), *numbers[2:]), inner=kind.inner)
     sizes, counts, starts, (order,) = numbers
     like = root is not None and root.kind == "A" and (root.numbers[:2], root.numbers[3]) == (numbers[:2], numbers[3])
     begin = root.numbers[2] if root is not None and like else (0,) * len(starts)
@@ -385,7 +385,7 @@ def _tile(kind: FileType, root: FileType | None, other: int, rank: int) -> FileT
     number = (first + step * rank + rank * math.gcd(step, every) // every) % every
     places = np.unravel_index(number, tiles, order="F" if order else "C")
     moved = tuple(int(place) * count for place, count in zip(places, counts, strict=True))
-    return FileType("A", (sizes, counts, moved, (order,)), kind.inner)
+    return FileType(kind="A", numbers=(sizes, counts, moved, (order,)), inner=kind.inner)
 
 
 def _has_array(kind: FileType) -> bool:
@@ -432,7 +432,7 @@ def next_tile(kind: FileType, root: FileType | None, other: int, rank: int) -> F
     ):
         return None
     inner = tuple(item or part for item, part in zip(found, kind.inner, strict=True))
-    made = FileType(kind.kind, kind.numbers, inner)
+    made = FileType(kind=kind.kind, numbers=kind.numbers, inner=inner)
     return None if kind.kind == "S" and _is_in_order(kind) and not _is_in_order(made) else made
 
 
@@ -464,7 +464,7 @@ class _Parser:
             numbers = self._numbers()
             if len(numbers) != 1 or numbers[0] < 0:
                 raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}")
-            return FileType("", (numbers,))
+            return FileType(kind="", numbers=(numbers,))
         kind = self._take()[:-1]
         lists = []
         for _ in range(_LISTS[kind]):
@@ -478,7 +478,7 @@ class _Parser:
         wanted = len(lists[0]) if kind == "S" else 1
         if len(inner) != wanted or (kind in "SI" and len(lists[0]) != len(lists[1])):
             raise ViewError(f"no file type: {self._text[:80]!r}: {len(inner)} types in {kind}")
-        return FileType(kind, tuple(lists), tuple(inner))
+        return FileType(kind=kind, numbers=tuple(lists), inner=tuple(inner))
 
     def end(self) -> None:
         """Refuse text behind the type."""

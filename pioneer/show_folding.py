@@ -23,7 +23,7 @@ MOST_PERIOD = 8
 _Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Folds:
     """Folds that follow each other.
 
@@ -55,7 +55,7 @@ class Folds:
 def unfolded(count: int) -> Folds:
     """Return folds of a single operation each."""
     ones = np.ones(count, np.int64)
-    return Folds(np.arange(count), ones, ones, count)
+    return Folds(begins=np.arange(count), periods=ones, turns=ones, end=count)
 
 
 def _next_false(found: NDArray[np.bool_], beyond: int) -> _Numbers:
@@ -105,4 +105,4 @@ def fold(keys: _Numbers, offsets: _Numbers, known: NDArray[np.bool_], *, last: b
         begins.append(at)
         at += lengths[at]
     chosen = np.array(begins, np.int64)
-    return Folds(chosen, best[chosen], turns[chosen], at)
+    return Folds(begins=chosen, periods=best[chosen], turns=turns[chosen], end=at)

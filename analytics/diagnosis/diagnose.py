@@ -156,8 +156,8 @@ def _check_one_job(jobs: pa.Table, files: pa.Table) -> None:
 def _of_case(who: str, direction: Direction, case: Case, jobs: pa.Table) -> Diagnosis:
     found, seen = _findings(case)
     return Diagnosis(
-        who,
-        direction,
+        job=who,
+        direction=direction,
         facts=_facts(case),
         critical_files=_critical(case),
         findings=found,
@@ -184,7 +184,7 @@ def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.T
     unknown = [f"the time of {direction}s: the log has no times of {direction}s for any file", *uncounted(jobs)]
     found = None if case is None or case.trivial else late_to_open(case) or metadata(case) or opening(case)
     unseen = "" if case is None else _unseen(case)
-    return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown, unseen=unseen)
+    return Diagnosis(job=who, direction=direction, findings=[found] if found else [], unknown=unknown, unseen=unseen)
 
 
 def _unseen(case: Case) -> str:

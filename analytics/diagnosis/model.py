@@ -200,7 +200,7 @@ class Finding:
         return out
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Diagnosis:
     """The diagnosis of a job's I/O in one direction.
 

@@ -72,4 +72,4 @@ def shared(start: Numbers, end: Numbers, calls: Numbers, ranks: Numbers, plain: 
     exclusive, state = np.zeros(len(calls)), np.where(plain.counted, 0, plain.state).astype(np.int8)
     exclusive[rows[kept]] = _shared(start[kept], end[kept], rate[kept])
     state[rows[kept]] = CRITICAL
-    return Sweep(exclusive, None, state)
+    return Sweep(exclusive=exclusive, since=None, state=state)

@@ -26,7 +26,7 @@ from mpiio_ext.analytics.tables.arrays import Numbers
 Parts = tuple[Numbers, Numbers]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class LogTime:
     """When a log ran (s since 1970; NaN: not known), and its time in I/O.
 
@@ -58,7 +58,13 @@ def log_time(ledger: Ledger, activity: Activity | None, start: float, run_time: 
             ledger.mean("meta", layer="POSIX").most * ledger.processes,
         )
     most = min(clock.most, max(clock.least, _seconds(found) + beside))
-    return LogTime(start, run_time, Interval(clock.least, most), (found[0] + start, found[1] + start), beside)
+    return LogTime(
+        start=start,
+        run_time=run_time,
+        in_io=Interval(clock.least, most),
+        parts=(found[0] + start, found[1] + start),
+        beside=beside,
+    )
 
 
 def _seconds(parts: Parts) -> float:

@@ -96,7 +96,7 @@ _BASE = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Request:
     """The query, and how a piece of whole jobs answers it; an empty `by`: as the files have it."""
 
@@ -239,7 +239,17 @@ def extract(
     if time not in ("span", "critical"):
         raise ArgumentError(f"time is {time!r}; it is 'critical' or 'span'")
     bounds = -np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high))
-    request = _Request(chosen, limits, direction, bounds, jobs, by or "", time, min_known, background)
+    request = _Request(
+        chosen=chosen,
+        thresholds=limits,
+        direction=direction,
+        bounds=bounds,
+        jobs=jobs,
+        by=by or "",
+        time=time,
+        min_known=min_known,
+        background=background,
+    )
     if hasattr(files, "engine"):
         request.check()
         units = _UNITS | {name: unit_of(one.unit) for name, one in chosen.items()}

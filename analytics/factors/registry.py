@@ -29,7 +29,7 @@ from mpiio_ext.errors import ArgumentError
 Weighting = Literal["exclusive", "job"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Factor:
     """A contributing factor.
 
@@ -149,7 +149,17 @@ def factor(
                 raise ArgumentError(f"factor {name}: threshold {parameter.name} needs a default")
         thresholds = MappingProxyType({parameter.name: parameter.default for parameter in parameters})
         return register(
-            Factor(name, meaning, unit, bad, weighting, tuple(directions), tuple(columns), thresholds, function)
+            Factor(
+                name=name,
+                meaning=meaning,
+                unit=unit,
+                bad=bad,
+                weighting=weighting,
+                directions=tuple(directions),
+                columns=tuple(columns),
+                thresholds=thresholds,
+                compute=function,
+            )
         )
 
     return made

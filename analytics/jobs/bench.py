@@ -209,7 +209,7 @@ def joined(
     }
     if not found.periods:
         why = f"{scalars['_log']}: the results have no time of measurement"
-        return scalars, [Note("results", "missing", why)]
+        return scalars, [Note(source="results", status="missing", what=why)]
     answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
     columns = [dict(answer.columns) for answer in answers]
     used = dict.fromkeys(source for answer in answers for source in answer.sources)

@@ -208,7 +208,9 @@ def doubts(row: Mapping[str, Any]) -> list[Note]:
     gone = row.get("fs_frac_missing") or 0.0
     if gone > 0:
         more = "; too much for coverage factors" if gone > MOST_MISSING else ""
-        found.append(Note("servers", "missing", f"no value for {gone:.3%} of the targets and steps{more}"))
+        found.append(
+            Note(source="servers", status="missing", what=f"no value for {gone:.3%} of the targets and steps{more}")
+        )
     above = [
         f"{name} {digits_text(value)}"
         for name, value in row.items()
@@ -217,9 +219,9 @@ def doubts(row: Mapping[str, Any]) -> list[Note]:
     if above:
         found.append(
             Note(
-                "servers",
-                "missing",
-                f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
+                source="servers",
+                status="missing",
+                what=f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
                 "or file system is wrong, or caches answered",
             )
         )
@@ -269,7 +271,9 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
     notes += wrong
     job, place = None, None
     if job_id is None:
-        notes.append(Note("jobs", "missing", "the results do not name the scheduler's job of the bench"))
+        notes.append(
+            Note(source="jobs", status="missing", what="the results do not name the scheduler's job of the bench")
+        )
     else:
         job, wrong = system.job(job_id, period)
         notes += wrong

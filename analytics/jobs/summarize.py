@@ -245,7 +245,7 @@ def _of_darshan(
     for first in range(0, len(logs), _CHUNK):
         for found in read(logs[first : first + _CHUNK]):
             if isinstance(found, Outcome):
-                yield None, [Note("darshan", "skipped", f"{found.log}: {found.reason}")], {}
+                yield None, [Note(source="darshan", status="skipped", what=f"{found.log}: {found.reason}")], {}
             else:
                 yield _summary(found, system, file_system, edges, tail_s)
 
@@ -256,12 +256,12 @@ def _of_bench(
     for path in paths:
         files = bench.result_files(Path(path))
         if not files:
-            yield None, [Note("results", "skipped", f"{path}: there is no results.json")], {}
+            yield None, [Note(source="results", status="skipped", what=f"{path}: there is no results.json")], {}
         for file in files:
             try:
                 found = bench.read(file)
             except AnalyticsError as error:
-                yield None, [Note("results", "skipped", str(error))], {}
+                yield None, [Note(source="results", status="skipped", what=str(error))], {}
                 continue
             for each in found:
                 line, notes = bench.joined(each, system, file_system, edges, tail_s)
@@ -289,12 +289,14 @@ def _summary(
     scalars = dict(log.scalars)
     notes: list[Note] = []
     if log.outcome.status == "partial":
-        notes.append(Note("darshan", "partial", f"{log.outcome.log}: {log.outcome.reason}"))
+        notes.append(Note(source="darshan", status="partial", what=f"{log.outcome.log}: {log.outcome.reason}"))
     chosen = _chosen(system, log, name)
     scalars |= {"_file_system": chosen.name, "_edges": edges, "_sources": "darshan"}
     start, end = scalars["darshan_start_time"], scalars["darshan_end_time"]
     if start is None or end is None or end < start:
-        notes.append(Note("darshan", "partial", f"{log.outcome.log}: the log has no end time of the job"))
+        notes.append(
+            Note(source="darshan", status="partial", what=f"{log.outcome.log}: the log has no end time of the job")
+        )
         return _noted(scalars, notes), notes, {}
     period = Period(float(start), float(end) + tail_s)
     scalars |= {"_datetime_start": period.start, "_datetime_end": period.end}

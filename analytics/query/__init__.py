@@ -52,7 +52,7 @@ def load(engine: Engine, store: StoreFiles, table: str, jobs: tuple[Any, Any] | 
     """
     if table not in TABLES:
         raise AnalyticsError(f"there is no table '{table}'; there are {', '.join(TABLES)}")
-    found = Tuples(engine, Loaded(engine, store, table), table)
+    found = Tuples(engine, Loaded(engine=engine, store=store, name=table), table)
     return found if jobs is None else _of_jobs(found, table, jobs)
 
 

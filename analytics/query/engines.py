@@ -42,7 +42,7 @@ _MAPPED_ROWS = 1_000_000
 _names = itertools.count()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Read:
     """The bytes that a query has read from the disk: of one file, or in one task.
 
@@ -259,7 +259,7 @@ class DuckDBEngine(Engine):
                 con.execute("CALL disable_logging()")
                 con.execute("CALL truncate_duckdb_logs()")
                 con.execute("SET parquet_metadata_cache = true")
-        return found, [Read(int(count), path) for path, count in rows]
+        return found, [Read(bytes=int(count), path=path) for path, count in rows]
 
     def script(self, expression: ir.Table) -> str:
         """See :meth:`Engine.script`: views of Parquet files come first."""

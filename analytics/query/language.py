@@ -59,7 +59,7 @@ class Call:
 Node = Literal | Name | Call
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Token:
     kind: str
     text: str
@@ -127,13 +127,13 @@ def _tokens(text: str) -> list[_Token]:
             raise _error(text, start, f"'{text[start]}' is not understood")
         kind = str(match.lastgroup)
         position = match.end()
-        token = _Token(kind, match.group(kind), match.start(kind))
+        token = _Token(kind=kind, text=match.group(kind), start=match.start(kind))
         if kind == "number":
             token, position = _number(text, token)
         elif kind == "date":
             raise _error(text, token.start, f"a date needs quotes: '{token.text}'")
         elif kind == "name" and token.text.lower() in _WORDS:
-            token = _Token("word", token.text.lower(), token.start)
+            token = _Token(kind="word", text=token.text.lower(), start=token.start)
         found.append(token)
     return found
 
@@ -145,7 +145,7 @@ def _number(text: str, token: _Token) -> tuple[_Token, int]:
     letters = match.group(3)
     if match.group(2) and letters.lower() not in units.known():
         short = match.group(1)
-        return _Token("number", short, token.start), token.start + len(short)
+        return _Token(kind="number", text=short, start=token.start), token.start + len(short)
     following = text[token.start + len(token.text) :]
     if re.match(r"[\w.]", following):
         raise _error(text, token.start, f"'{token.text}{following.split()[0]}' is not a number with a unit")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Operator = Callable[["ir.Table"], "ir.Table"]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Loaded:
     """A table of a store with a range of its key and operators that work row by row.
 

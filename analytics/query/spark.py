@@ -256,7 +256,9 @@ def _task_reads(context: Any, group: str) -> Iterator[Read]:
             metrics = task.taskMetrics()
             size = metrics.get().inputMetrics().bytesRead() if metrics.isDefined() else 0
             if size:
-                yield Read(int(size), "", int(task.taskId()), f"{task.executorId()} on {task.host()}")
+                yield Read(
+                    bytes=int(size), path="", task=int(task.taskId()), executor=f"{task.executorId()} on {task.host()}"
+                )
 
 
 def _as_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

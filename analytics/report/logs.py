@@ -45,7 +45,7 @@ _ID_IN_NAME = re.compile(r"_id(\d+)(?=[-_])")
 _HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:may lack records|is cut|is damaged)")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class JobReport:
     """The report of a job: its tables, further facts, and its steps if it has several logs.
 
@@ -94,7 +94,7 @@ class JobReport:
         return found if self.steps is None else found | self.steps.document()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Logs:
     """The logs of one job.
 
@@ -140,10 +140,13 @@ class Logs:
             anonymous=anonymous, osts=self.osts, limits=Limits(fast=low), unread=self.unread, headline=headline
         )
         if tables["darshan_job"].num_rows > 1:
-            return JobReport(tables, known, of_job(tables, known, seen, disks), damaged)
+            return JobReport(tables=tables, known=known, steps=of_job(tables, known, seen, disks), damaged=damaged)
         (log,) = tables["darshan_job"]["log_id"].to_pylist()
         return JobReport(
-            tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None, damaged
+            tables=tables,
+            known=dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)),
+            steps=None,
+            damaged=damaged,
         )
 
 
@@ -216,11 +219,11 @@ def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool
         into[number] = path, own
     return [
         Logs(
-            {
+            tables={
                 name: pa.concat_tables([own[name] for _, own in group.values()]).combine_chunks()
                 for name in next(iter(group.values()))[1]
             },
-            {number: path for number, (path, _) in group.items()},
+            paths={number: path for number, (path, _) in group.items()},
         )
         for group in groups.values()
     ]

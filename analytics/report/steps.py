@@ -83,7 +83,7 @@ class Step:
         return self.time.in_io.middle / self.time.run_time if self.time.run_time > 0 else float("nan")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Steps:
     """The logs of a job, in the order in which they began.
 
@@ -301,7 +301,7 @@ def of_job(
             if step in little:
                 steps[place] = dataclasses.replace(step, diagnosed=_diagnosed(parts[number], own))
     by_one = any(step.first and step.first["cause"] == "slow_ost" for step in steps)
-    return Steps(steps, known, None if by_one else _slow_target(tables, known), seen)
+    return Steps(steps=steps, known=known, targets=None if by_one else _slow_target(tables, known), seen=seen)
 
 
 def _slow_target(tables: Mapping[str, pa.Table], known: Known) -> Mapping[str, Any] | None:

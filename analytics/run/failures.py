@@ -145,7 +145,7 @@ def lines(tallies: Tallies, done: Done) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
     """The MPI-IO accesses of a file that failed.
 
@@ -170,7 +170,7 @@ def of_file(tallies: Tallies, name: str) -> Lost:
         if way := next((way for way in ("read", "write") if way in mine), ""):
             key = ("collective" if "collective" in mine else "independent", way)
             found[key] = found.get(key, 0) + int(calls)
-    return Lost(found, any(layer == "mpi" for layer in some.layer))
+    return Lost(calls=found, more=any(layer == "mpi" for layer in some.layer))
 
 
 def rows(tallies: Tallies) -> list[dict[str, Any]]:

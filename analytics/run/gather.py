@@ -139,7 +139,7 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
             return failed.with_failure(document, failure, launch[0], failed.Stood())
         ends = {"": launch[1], **failure.ends} if launch[1] is not None else failure.ends
         at_end = failed.stood(folder, ends) if failure else failed.Stood()
-        recorded = _Recorded(Run(folder, written.start_ns, ends), at_end)
+        recorded = _Recorded(run=Run(folder, written.start_ns, ends), at_end=at_end)
         document = _document(log, statistics, there, list(written.lacks), recorded)
     other = not any(row["file_system"] == "lustre" for row in [*document["storage"], *document["files"]])
     words = (*_WORDS, *(_TARGETS if other else ()))
@@ -148,7 +148,7 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
     return failed.with_failure(document | {"unknown": known}, failure, written.start_ns, at_end)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Recorded:
     """The recordings of a run, and where killed ranks ended."""
 

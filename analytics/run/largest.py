@@ -39,7 +39,7 @@ _WORDS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Largest:
     """Calls of one kind: their seconds, and what they are, in words."""
 
@@ -85,4 +85,4 @@ def largest(ledger: Ledger, names: Mapping[int, str], among: Collection[str], ra
     by = "" if ledger.processes == 1 else " by an average rank" if rank is None else f" by rank {rank}"
     number = f" ({count_text(round(float(calls)), 'call')}{by})" if calls >= 1 and cells.exact[chosen].all() else ""
     seconds = Interval(float(least[chosen].sum()), float(most[chosen].sum()))
-    return Largest(seconds, f"{what}{where(files, to, among)}{number}")
+    return Largest(seconds=seconds, words=f"{what}{where(files, to, among)}{number}")

@@ -162,7 +162,7 @@ class Outcome:
     rows: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Converted:
     """Tables by name (:mod:`mpiio_ext.analytics.tables.schema`; ``darshan_file`` without OST words), and outcomes."""
 

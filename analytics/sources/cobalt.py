@@ -340,7 +340,7 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
         if bad:
             status = "partial" if found else "skipped"
         outcomes.append(Outcome(log, status, reason, 0, {"slurm": len(found)}))
-    return Converted({"slurm": make_table(SLURM, rows)}, outcomes)
+    return Converted(tables={"slurm": make_table(SLURM, rows)}, outcomes=outcomes)
 
 
 class Cobalt(Source):

@@ -443,7 +443,7 @@ def read_logs(logs: Sequence[str], root: str) -> Converted:
         ]
     names = ("darshan_job", "darshan_file", "summary")
     tables = {name: pa.concat_tables(part) for name, part in zip(names, zip(*parts, strict=True), strict=True)}
-    return with_daos(Converted(tables, outcomes), root)
+    return with_daos(Converted(tables=tables, outcomes=outcomes), root)
 
 
 def convert(logs: Sequence[str], root: str) -> Converted:
@@ -461,7 +461,9 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         for each log.
     """
     found = read_logs(logs, root)
-    return Converted({name: found.tables[name] for name in ("darshan_job", "darshan_file")}, found.outcomes)
+    return Converted(
+        tables={name: found.tables[name] for name in ("darshan_job", "darshan_file")}, outcomes=found.outcomes
+    )
 
 
 class Darshan(Source):

@@ -63,7 +63,7 @@ def with_daos(found: Converted, root: str) -> Converted:
         "darshan_job": pa.Table.from_pylist(jobs, schema=DARSHAN_JOB.schema()),
         "darshan_file": _ordered(pa.concat_tables([found.tables["darshan_file"], more]), jobs),
     }
-    return Converted(tables, outcomes)
+    return Converted(tables=tables, outcomes=outcomes)
 
 
 def _ordered(files: pa.Table, jobs: list[dict[str, Any]]) -> pa.Table:

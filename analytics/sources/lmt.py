@@ -440,7 +440,7 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC", between: Per
             outcomes.append(Outcome(log, "partial" if problem else "whole", problem, 0, {"lmt": table.num_rows}))
         except LogError as error:
             outcomes.append(Outcome(log, "skipped", str(error)))
-    return Converted({"lmt": pa.concat_tables(tables)}, outcomes)
+    return Converted(tables={"lmt": pa.concat_tables(tables)}, outcomes=outcomes)
 
 
 class Lmt(Source):

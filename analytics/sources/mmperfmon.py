@@ -62,7 +62,7 @@ _STAMP = "%Y-%m-%d-%H:%M:%S"
 _ARCHIVE = b"ustar"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Key:
     """A column of the legend."""
 
@@ -160,7 +160,7 @@ class _Reader:
         if place in self._legend:
             self._problems.add(number, f"column {place} stands twice in the legend")
             return
-        self._legend[place] = _Key(match[2], match[3], match[4] or None, match[5])
+        self._legend[place] = _Key(host=match[2], sensor=match[3], component=match[4] or None, metric=match[5])
 
     def _heading(self, number: int, names: Sequence[str]) -> None:
         self.seen = True

@@ -262,7 +262,7 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         )
         for name in _TABLES:
             found[name].append(tables[name])
-    return Converted({name: pa.concat_tables(tables) for name, tables in found.items()}, outcomes)
+    return Converted(tables={name: pa.concat_tables(tables) for name, tables in found.items()}, outcomes=outcomes)
 
 
 class Results(Source):

@@ -347,7 +347,7 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
             outcomes.append(Outcome(log, "skipped", error.what))
         except (OSError, sqlite3.Error) as error:
             outcomes.append(Outcome(log, "skipped", f"cannot be read: {error}"))
-    return Converted({"slurm": pa.concat_tables(tables)}, outcomes)
+    return Converted(tables={"slurm": pa.concat_tables(tables)}, outcomes=outcomes)
 
 
 # ---- lines as they are -----------------------------------------------------------------------------------------------

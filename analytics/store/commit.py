@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LARGE = 1 << 20
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Staged:
     """A part that waits for a commit: of which period, and how new it is compared with others."""
 
@@ -180,15 +180,15 @@ def merge_parts(
         commits = {commit for entry in group.files for commit in entry.commits} | ({number} if group.parts else set())
         schema = TABLES[group.table].schema(width)
         model = FileEntry(
-            group.table,
-            "",
-            0,
-            0,
-            0,
-            0,
-            group.period,
-            tuple(sorted(commits)),
-            width if group.table == "darshan_file" else 0,
+            table=group.table,
+            path="",
+            rows=0,
+            bytes=0,
+            low=0,
+            high=0,
+            period=group.period,
+            commits=tuple(sorted(commits)),
+            osts=width if group.table == "darshan_file" else 0,
         )
         place = folder / "tables" / group.table / (group.period or "all")
         rows = merged(group.table, sources, schema, conflicts)

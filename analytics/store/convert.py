@@ -168,7 +168,7 @@ def convert_chunk(
     by_log = {outcome.log: outcome for outcome in converted.outcomes}
     if set(by_log) != set(logs) or len(converted.outcomes) != len(logs):
         raise ValueError("the connector did not give each log one outcome")
-    converted = Converted(converted.tables, [by_log[log] for log in logs])
+    converted = Converted(tables=converted.tables, outcomes=[by_log[log] for log in logs])
     statuses = [outcome.status for outcome in converted.outcomes]
     reasons = [outcome.reason for outcome in converted.outcomes]
     rows, parts = {}, []

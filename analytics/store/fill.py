@@ -214,7 +214,7 @@ class _Filler:
                 )
             )
             self._look_at_days(chunk, [part.path for part in item.parts if part.table == "lmt"], rows)
-            self._staged += [Staged(part, chunk.period, chunk.number) for part in item.parts]
+            self._staged += [Staged(part=part, period=chunk.period, age=chunk.number) for part in item.parts]
             for name, values in item.rows.items():
                 self.report.rows[name] = self.report.rows.get(name, 0) + sum(values)
             at += len(rows)

@@ -30,7 +30,7 @@ NAME = "manifest.json"
 FORMAT = 2
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FileEntry:
     """One valid Parquet file.
 

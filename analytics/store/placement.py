@@ -148,7 +148,17 @@ def _write_table(
         target = target_of(subtable, plan.subtables, len(plan.targets))
         place_ = Path(manifest.placement["folders"][target]) / table
         model = FileEntry(
-            table, "", 0, 0, 0, 0, "", commits, manifest.osts if table == "darshan_file" else 0, subtable, target
+            table=table,
+            path="",
+            rows=0,
+            bytes=0,
+            low=0,
+            high=0,
+            period="",
+            commits=commits,
+            osts=manifest.osts if table == "darshan_file" else 0,
+            subtable=subtable,
+            target=target,
         )
         prepare = _striped_on(plan.osts[target]) if plan.osts else None
         out += write_files(pieces.rows(), schema, place_, f"{number:06d}-{subtable:05d}", model, prepare)

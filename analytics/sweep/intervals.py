@@ -33,7 +33,7 @@ CRITICAL = 1
 NOT_COUNTED = {2: "empty", 3: "unknown", 4: "reversed", 5: "endless"}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Sweep:
     """The values of the sweep line for each interval, in the order of the input.
 
@@ -100,7 +100,7 @@ def _call(group: Whole | None, start: Numbers, end: Numbers, segments: bool) -> 
     )
     if code != 0:
         raise MemoryError(f"the sweep line over {n:,} intervals: no memory; pass fewer jobs at a time")
-    return Sweep(exclusive, since, state)
+    return Sweep(exclusive=exclusive, since=since, state=state)
 
 
 def sweep(
@@ -141,4 +141,8 @@ def sweep(
     found = _call(group[order], start[order], end[order], segments)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return Sweep(found.exclusive[back], None if found.since is None else found.since[back], found.state[back])
+    return Sweep(
+        exclusive=found.exclusive[back],
+        since=None if found.since is None else found.since[back],
+        state=found.state[back],
+    )

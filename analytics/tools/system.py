@@ -64,7 +64,7 @@ _TRAFFIC = ("traffic", "series")
 Value = TypeVar("Value")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Note:
     """The missing or damaged parts.
 
@@ -202,12 +202,23 @@ class System:
             lost = [problem for problem in records.problems if problem.lost]
             if lost:
                 more = f", and {len(lost) - 1:,} more problems like it" if len(lost) > 1 else ""
-                notes.append(Note(records.source, "partial", f"{lost[0]}{more} ({records.lost:,} rows lost)"))
+                notes.append(
+                    Note(source=records.source, status="partial", what=f"{lost[0]}{more} ({records.lost:,} rows lost)")
+                )
             records = self._corrected(records, file)
         except AnalyticsError as error:
-            records, notes = None, [Note(file.source or "file", "skipped", str(error).replace("\n", "; "))]
+            records, notes = (
+                None,
+                [Note(source=file.source or "file", status="skipped", what=str(error).replace("\n", "; "))],
+            )
         except OSError as error:
-            notes = [Note(file.source or "file", "skipped", f"{file.path}: cannot be read: {error.strerror or error}")]
+            notes = [
+                Note(
+                    source=file.source or "file",
+                    status="skipped",
+                    what=f"{file.path}: cannot be read: {error.strerror or error}",
+                )
+            ]
         self._kept[file] = records, tuple(notes)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
@@ -268,7 +279,7 @@ class System:
             if roles is not None and _role(self._source(file)) not in (*roles, ""):
                 continue
             if gone:
-                notes.append(Note(file.source or "file", "missing", gone))
+                notes.append(Note(source=file.source or "file", status="missing", what=gone))
                 continue
             records, wrong = self._read(file)
             notes += wrong
@@ -325,7 +336,7 @@ class System:
     def traffic(self, file_system: FileSystem, period: Period, edges: Edges = "begin") -> tuple[Traffic, list[Note]]:
         """Return the traffic of a file system's servers in a period; see :func:`.traffic.traffic`."""
         if file_system.names is None:
-            return Traffic(period=period), [Note("servers", "missing", _unknown_system())]
+            return Traffic(period=period), [Note(source="servers", status="missing", what=_unknown_system())]
         found, notes = self.records(period.start, period.end, file_system, roles=_TRAFFIC)
         named = [each for each in found if _says_which(each)]
         mine = [each for each in found if not _says_which(each) and self._is_of(each, file_system)]
@@ -335,7 +346,7 @@ class System:
         if not answer.series():
             answer = traffic([*named, *mine], period, file_system.names, edges)  # names the sources that there are
         status: Literal["missing", "partial"] = "partial" if answer.series() else "missing"
-        return answer, notes + [Note("servers", status, text) for text in answer.notes]
+        return answer, notes + [Note(source="servers", status=status, what=text) for text in answer.notes]
 
     @staticmethod
     def _is_of(records: Records, file_system: FileSystem) -> bool:
@@ -364,31 +375,37 @@ class System:
         roles: Collection[str],
     ) -> tuple[Value | None, list[Note]]:
         if file_system.names is None:
-            return None, [Note(question, "missing", _unknown_system())]
+            return None, [Note(source=question, status="missing", what=_unknown_system())]
         part = (when - _STATE_S, when + 1.0)
         found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system, part, roles)
         found = [each for each in found if _names_targets(each) or self._is_of(each, file_system)]
         answer, why = ask(found, when, file_system.names)
-        return answer, notes + ([Note(question, "missing", text) for text in why] if answer is None else [])
+        return answer, notes + (
+            [Note(source=question, status="missing", what=text) for text in why] if answer is None else []
+        )
 
     def jobs(self, period: Period) -> tuple[Others | None, list[Note]]:
         """Return the scheduler's jobs that ran in a period; see :func:`.others.jobs_in`."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer, why = others.jobs_in(found, period)
-        return answer, notes + [Note("jobs", "missing", text) for text in why]
+        return answer, notes + [Note(source="jobs", status="missing", what=text) for text in why]
 
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
         """Return the scheduler's row of a job that ran in a period (columns of ``slurm``)."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer = others.job_of(found, job_id, period.start)
-        return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
+        return answer, notes + (
+            [] if answer else [Note(source="jobs", status="missing", what=f"no source has job {job_id}")]
+        )
 
     def placement(self, job_id: int, period: Period) -> tuple[JobRadius | None, list[Note]]:
         """Return where the nodes of a job lie in the network; see :func:`.others.placement`."""
         found, notes = self.records(period.start, period.end, roles=("jobs", "topology"))
         job = others.job_of(found, job_id, period.start)
         answer, why = others.placement(found, (job or {}).get("nodes"))
-        return answer, notes + [Note("topology", "missing" if answer is None else "partial", text) for text in why]
+        return answer, notes + [
+            Note(source="topology", status="missing" if answer is None else "partial", what=text) for text in why
+        ]
 
 
 def _cuts(source: str) -> bool:

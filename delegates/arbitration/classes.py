@@ -149,7 +149,7 @@ def _usable(classes: Classes, nodes: Ints, machine: Machine, pool: int) -> Class
     return classes.where(fine)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Unknown:
     """Numbers that a job without a curve can use, and its default among them."""
 
@@ -170,7 +170,7 @@ def _unknown(
         allowed = tuple(count for count in options(jobs[place], machine) if count <= pool)
         default = fitted(static_share(nodes, machine.io_nodes, total), allowed) if allowed else 0
         shares = shared and (not allowed or allowed[0] > 0)
-        by_size[nodes] = _Unknown((0, *allowed) if shares else allowed, default)
+        by_size[nodes] = _Unknown(allowed=(0, *allowed) if shares else allowed, default=default)
     return {place: by_size[jobs[place].compute_nodes] for place in places}
 
 

@@ -55,7 +55,7 @@ _FIRST_LOSS = 1 / 16
 _MOST_PRICES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
     """Options of all classes: `of` ascends, in a class `weight` and `value` ascend strictly.
 
@@ -77,7 +77,13 @@ class _Options:
     def where(self, keep: npt.NDArray[np.bool_] | Ints) -> _Options:
         """Return some of the options, of every class at least one."""
         of = self.of[keep]
-        return _Options(_firsts(of, self.first.size - 1), of, self.weight[keep], self.value[keep], self.index[keep])
+        return _Options(
+            first=_firsts(of, self.first.size - 1),
+            of=of,
+            weight=self.weight[keep],
+            value=self.value[keep],
+            index=self.index[keep],
+        )
 
 
 class Best(NamedTuple):
@@ -141,7 +147,7 @@ def _reduced(first: Ints, weights: Ints, values: Floats, capacity: int, exponent
     keep = is_first
     keep[1:] |= lifted[1:] > np.maximum.accumulate(lifted)[:-1]
     of, index = of[keep], index[keep]
-    return _Options(_firsts(of, classes), of, weights[index], value[keep], index)
+    return _Options(first=_firsts(of, classes), of=of, weight=weights[index], value=value[keep], index=index)
 
 
 def _relax(options: _Options, capacity: int) -> _Relaxed:
@@ -284,7 +290,10 @@ def _of_core(options: _Options, relaxed: _Relaxed, most: float, capacity: int) -
     inner = np.flatnonzero(many[some.of] & (weight <= left))
     of = (np.cumsum(many) - 1)[some.of[inner]]
     core = int(np.count_nonzero(many))
-    decided, value = _decided(_Options(_firsts(of, core), of, weight[inner], some.value[inner], places[inner]), left)
+    decided, value = _decided(
+        _Options(first=_firsts(of, core), of=of, weight=weight[inner], value=some.value[inner], index=places[inner]),
+        left,
+    )
     chosen[many] = places[inner][decided]
     return chosen, value + float(some.value[start[~many]].sum()), core
 

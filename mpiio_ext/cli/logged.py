@@ -128,7 +128,7 @@ class Result(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DarshanLog:
     """A Darshan log; `dxt`: with every access."""
 
@@ -152,7 +152,7 @@ class DarshanLog:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
     """A page about the run; `command`: the program, if it is known."""
 

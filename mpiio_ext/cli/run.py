@@ -304,9 +304,9 @@ def _recorded(
     from mpiio_ext.errors import FileSystemError
 
     kinds: list[Callable[[Path], logged.Result]] = [
-        lambda path: logged.DarshanLog(path, dxt),
+        lambda path: logged.DarshanLog(target=path, dxt=dxt),
         logged.Timeline,
-        lambda path: logged.RunPage(path, command),
+        lambda path: logged.RunPage(target=path, command=command),
     ]
     results = [kind(Path(target).absolute()) for kind, target in zip(kinds, targets, strict=True) if target is not None]
     for result in results:

@@ -30,5 +30,5 @@ def report(source: Path, output: Path) -> None:
     from mpiio_ext.common.files import check_target
 
     check_target(output, [source], example=RunPage.example)
-    for line in RunPage(output).write(document_at(source)):
+    for line in RunPage(target=output).write(document_at(source)):
         warn(line)

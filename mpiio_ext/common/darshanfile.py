@@ -227,7 +227,7 @@ class Heat:
     read: npt.NDArray[np.int64]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class JobRecord:
     """Facts of a log about the run as a whole.
 
@@ -390,7 +390,17 @@ class DarshanFile:
         command, newline, _ = text.partition(b"\n")
         mounts = _MOUNT.findall(text_of(text))
         whole = mounts if len(mounts) == text.count(b"\n") else None
-        return JobRecord(uid, start, start_ns, end, end_ns, ranks, number, command if newline else b"", whole)
+        return JobRecord(
+            uid=uid,
+            start=start,
+            start_ns=start_ns,
+            end=end,
+            end_ns=end_ns,
+            processes=ranks,
+            number=number,
+            command=command if newline else b"",
+            mounts=whole,
+        )
 
     def _of_job(self, count: int, length: int, least: int) -> bytes:
         """Return the first `count` bytes of the job, at least `least`, of a region of `length` bytes."""

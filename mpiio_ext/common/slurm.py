@@ -57,7 +57,7 @@ class SlurmError(MpiioExtError, ValueError):
     """A text is no list of jobs, or has a line of unknown form; the message names the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobId:
     """The ID of a job, as in SLURM_JOB_ID, and the part of the job that a line is about.
 
@@ -124,7 +124,9 @@ def job_id(text: str) -> JobId | None:
         if match["task"].startswith("["):
             return None
         raise SlurmError(f"{text[:40]!r} is a task of an array, whose own ID is in the column JobIDRaw (squeue: %A)")
-    return JobId(int(match["job"]), None if match["part"] is None else int(match["part"]), match["step"])
+    return JobId(
+        number=int(match["job"]), part=None if match["part"] is None else int(match["part"]), step=match["step"]
+    )
 
 
 def _whole_job(job: JobId, values: Mapping[str, object]) -> JobId:
@@ -137,7 +139,7 @@ def _whole_job(job: JobId, values: Mapping[str, object]) -> JobId:
         return job_id(shown) or job
     fields = (het.get("job_id"), het.get("job_offset")) if isinstance(het, Mapping) else ()
     first, part = map(count, fields or (values.get("het_job_id"), values.get("het_job_offset")))
-    return JobId(first, part, job.step) if first else job
+    return JobId(number=first, part=part, step=job.step) if first else job
 
 
 def phase(state: str) -> Phase:

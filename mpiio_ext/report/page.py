@@ -133,7 +133,7 @@ def _ratio(row: Measured) -> Cell:
     ratio = words.ratio(spread.median) if spread else words.DASH
     text = f"{SYMBOLS[judged]} {ratio}{words.marks(row)}".lstrip()
     between = words.ratio_spread(spread) if spread and spread.count > 1 and not native else ""
-    return Cell(_with_spread(text, between), CLASSES.get(judged, ""))
+    return Cell(text=_with_spread(text, between), style=CLASSES.get(judged, ""))
 
 
 def _times(row: Measured, phases: Iterable[str]) -> str:
@@ -351,8 +351,8 @@ def _match(match: Match, limit: float | None) -> tuple[str | Cell, ...]:
             _with_spread(words.bandwidth(side.bandwidth.median), words.bandwidth_spread(side.bandwidth))
             for side in (match.old, match.new)
         ),
-        Cell(ratio, style),
-        Cell(f"{failed}{SYMBOLS[match.judgment]} {match.judgment}{other}", style),
+        Cell(text=ratio, style=style),
+        Cell(text=f"{failed}{SYMBOLS[match.judgment]} {match.judgment}{other}", style=style),
         f"{gains[0]} → {gains[1]}",
     )
 
@@ -434,7 +434,9 @@ def _peers(item: PeerSet) -> Grid:
         for name in item.peers:
             spread = result.bandwidth(name)
             text = _bandwidth(spread, "*" if name in (result.scaled_bytes or ()) else "") if spread else words.DASH
-            cells.append(Cell(text, "ours" if name == result.ours else "best" if name == result.best_native else ""))
+            cells.append(
+                Cell(text=text, style="ours" if name == result.ours else "best" if name == result.best_native else "")
+            )
         ends = (result.ratio_native, result.ratio_raw)
         ratios = [words.DASH if ratio is None else words.ratio(ratio) for ratio in ends]
         rows.append((f"{result.pattern} {result.op}", *cells, *ratios))

@@ -61,7 +61,7 @@ class NoIndexError(SubfilesError):
     """A file is not the index of subfiles."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Striping:
     """Where the bytes of the logical file are.
 
@@ -162,7 +162,7 @@ def parse(text: bytes, path: Path = Path("index")) -> Stored:
         path=path,
         text=text,
         state=state,
-        striping=Striping(unit, count),
+        striping=Striping(unit=unit, count=count),
         size=size,
         ident=found["id"].decode(),
         subfiles=tuple(map(Path, names)),

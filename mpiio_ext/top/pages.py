@@ -148,7 +148,7 @@ def _check(content: memoryview, halves: memoryview) -> None:
         raise PageError("its rank cannot be")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
     """A copy of a page at one moment: numbers, those of files by column, and texts, which are not decoded yet."""
 
@@ -162,7 +162,9 @@ def _copy(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:
     """Return a copy, quickly: the page may change meanwhile. Numbers are copied whole."""
     end = HEAD_BYTES + min(halves[_FILES_END], halves[_FILES]) * FILE_BYTES
     columns = [words[HEAD_BYTES // 8 + column : end // 8 : _FILE_WORDS].tolist() for column in range(_COLUMNS)]
-    return _Copy(words[: _REST + 4].tolist(), halves[_STATE], columns, bytes(content[:end]))
+    return _Copy(
+        numbers=words[: _REST + 4].tolist(), state=halves[_STATE], columns=columns, content=bytes(content[:end])
+    )
 
 
 def _calm(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:

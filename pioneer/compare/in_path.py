@@ -64,7 +64,7 @@ def touched_by_plans(path: WorkloadPath, owners: Mapping[str, str], ranks: list[
         size = np.where(moved[plan.ids] >= 0, moved[plan.ids], plan.size)
         own = Accesses(files, plan.stream, size, moves[plan.ids], writes[plan.ids], views)
         extents |= {(owner, rank, write): found for (owner, write), found in own.extents().items()}
-    return Touched(tuple(ranks), extents)
+    return Touched(members=tuple(ranks), extents=extents)
 
 
 def differences_in_path(path: WorkloadPath, tables: Mapping[int, pa.Table]) -> dict[str, float]:

@@ -179,8 +179,8 @@ def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 def _verdict(metric: Metric) -> Cell:
     if not metric.judged:
-        return Cell("· not judged", "")
-    return Cell("✔ passed", "up") if metric.passed else Cell("✖ FAILED", "dn")
+        return Cell(text="· not judged", style="")
+    return Cell(text="✔ passed", style="up") if metric.passed else Cell(text="✖ FAILED", style="dn")
 
 
 def _notices(comparison: Comparison) -> list[Finding]:

@@ -40,7 +40,7 @@ _Numbers = NDArray[np.int64]
 _MOVING = DATA | {Role.BEGIN}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
     """The extents of a workload.
 
@@ -194,7 +194,7 @@ def touched_by_groups(path: WorkloadPath) -> Touched:
             own,
         )
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
-    return Touched(path.info.representatives, extents)
+    return Touched(members=path.info.representatives, extents=extents)
 
 
 def _in_force(views: Mapping[int, list[View] | None], sessions: _Numbers) -> dict[int, list[View] | None]:
@@ -268,4 +268,4 @@ def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
         size = np.where(moved >= 0, moved, _known(table["size"]))
         accesses = Accesses(classes, _known(table["offset"]), size, moves, writes, _views_of_rank(table, kinds))
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
-    return Touched(tuple(sorted(tables)), extents)
+    return Touched(members=tuple(sorted(tables)), extents=extents)

@@ -58,7 +58,7 @@ class Session:
         return self.members[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
     """All sessions of a path.
 
@@ -167,7 +167,7 @@ def find_sessions(path: WorkloadPath) -> Sessions:
     members = _members_of(path, files, layers)
     of = np.full(files.size, OUTSIDE, np.int64)
     if not members.rows.size:
-        return Sessions((), of)
+        return Sessions(sessions=(), of=of)
     numbers = members.numbers()
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
@@ -191,4 +191,4 @@ def find_sessions(path: WorkloadPath) -> Sessions:
     ranked = np.empty(by_first.size, np.int64)
     ranked[by_first] = np.arange(by_first.size)
     of[rows] = np.repeat(ranked, ends - starts)
-    return Sessions(tuple(found), of)
+    return Sessions(sessions=tuple(found), of=of)

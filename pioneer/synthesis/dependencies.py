@@ -32,7 +32,7 @@ from mpiio_ext.pioneer.path.document import PathInfo
 _NOT_OPEN = "the file is not open"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
     """A hard dependency that is violated.
 
@@ -242,7 +242,7 @@ def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group:
 def _order(ids: Sequence[int]) -> list[Violation]:
     apart = np.diff(np.asarray(ids, np.int64))
     return [
-        Violation(int(ids[row + 1]), 0, "its global sequence ID is not greater than the one before")
+        Violation(id=int(ids[row + 1]), group=0, why="its global sequence ID is not greater than the one before")
         for row in np.flatnonzero(apart <= 0)
     ]
 
@@ -351,7 +351,9 @@ def _of_group(path: WorkloadPath, kinds: _Kinds, group: int, rows: NDArray[np.in
         operation = kinds.different[kind]
         problem = _take(state, operation, _Row(files[at], extras[at], sessions[at], groups[at]), path.info, group)
         if problem is not None:
-            found.append(Violation(ids[at], group, f"{operation.name}: {problem}", problem == _NOT_OPEN))
+            found.append(
+                Violation(id=ids[at], group=group, why=f"{operation.name}: {problem}", not_open=problem == _NOT_OPEN)
+            )
             if len(found) == most:
                 break
     return found

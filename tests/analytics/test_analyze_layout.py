@@ -126,7 +126,11 @@ def with_lmt(folder: pathlib.Path, systems: Sequence[str] = ("scratch",)) -> pat
     for table, low, high in (("darshan_file", 0, 3), ("lmt", int(START), int(START) + 5)):
         (path,) = rows.files(table)
         count = pq.read_metadata(path).num_rows
-        files.append(FileEntry(table, path, count, pathlib.Path(path).stat().st_size, low, high, osts=10))
+        files.append(
+            FileEntry(
+                table=table, path=path, rows=count, bytes=pathlib.Path(path).stat().st_size, low=low, high=high, osts=10
+            )
+        )
     write_manifest(store, Manifest(commit=9, files=tuple(files), osts=10))
     return folder
 

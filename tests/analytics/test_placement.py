@@ -31,7 +31,9 @@ def refill(folder: pathlib.Path) -> None:
 
 
 def plan_of(folder: pathlib.Path, targets: int = 2, count: int = 6, osts: tuple[int, ...] = ()) -> PlacementPlan:
-    return PlacementPlan(tuple(str(folder / f"t{number}") for number in range(targets)), count, osts)
+    return PlacementPlan(
+        targets=tuple(str(folder / f"t{number}") for number in range(targets)), subtables=count, osts=osts
+    )
 
 
 def content(folder: pathlib.Path, table: str) -> list[dict[str, Any]]:
@@ -99,14 +101,14 @@ def test_new_and_changed_logs_go_to_their_subtables(store: pathlib.Path) -> None
 def test_another_plan_moves_everything(store: pathlib.Path) -> None:
     place(store / "store", plan_of(store))
     expected = content(store, "darshan_job")
-    place(store / "store", PlacementPlan((str(store / "other"),), 3))
+    place(store / "store", PlacementPlan(targets=(str(store / "other"),), subtables=3))
     assert content(store, "darshan_job") == expected
     assert list((store / "t0").rglob("*.parquet")), "readers that have begun may finish"
     refill(store)
     assert not list((store / "t0").iterdir()), "what lay on a target that is not one any more is removed"
     assert content(store, "darshan_job") == expected
     place(store / "store", plan_of(store))
-    place(store / "store", PlacementPlan((str(store / "third"),), 3))
+    place(store / "store", PlacementPlan(targets=(str(store / "third"),), subtables=3))
     refill(store)
     assert [name for name in ("t0", "t1", "other", "third") if list((store / name).iterdir())] == ["third"]
     assert content(store, "darshan_job") == expected

@@ -241,7 +241,7 @@ def test_a_half_open_range(setup: Setup) -> None:
 
 def test_a_placement_that_is_not_finished_is_read_as_ever(tmp_path: pathlib.Path) -> None:
     setup = made(tmp_path)
-    place(setup.store, PlacementPlan((str(tmp_path / "one"),), 1))
+    place(setup.store, PlacementPlan(targets=(str(tmp_path / "one"),), subtables=1))
     fake_logs.write(tmp_path / "logs", "new", "job 100 1")
     fill(setup, connectors={"darshan": fake_logs.convert})
     spark = loader("spark", setup)("darshan_job")

@@ -219,10 +219,12 @@ def broken(kind: str) -> Any:
         good = fake_logs.convert(names, root)
         jobs_ = good.tables["darshan_job"]
         return {
-            "outcome": Converted(good.tables, good.outcomes[:-1]),
-            "foreign": Converted({"darshan_job": jobs_.append_column("wrong", jobs_["job_id"])}, good.outcomes),
-            "key": Converted({"darshan_job": jobs_.drop_columns(["job_id"])}, good.outcomes),
-            "log": Converted({"darshan_job": jobs_}, [Outcome(names[0], "whole", "", 99)]),
+            "outcome": Converted(tables=good.tables, outcomes=good.outcomes[:-1]),
+            "foreign": Converted(
+                tables={"darshan_job": jobs_.append_column("wrong", jobs_["job_id"])}, outcomes=good.outcomes
+            ),
+            "key": Converted(tables={"darshan_job": jobs_.drop_columns(["job_id"])}, outcomes=good.outcomes),
+            "log": Converted(tables={"darshan_job": jobs_}, outcomes=[Outcome(names[0], "whole", "", 99)]),
         }[kind]
 
     return convert

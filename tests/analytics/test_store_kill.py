@@ -33,7 +33,7 @@ def _work(folder: pathlib.Path, work: str) -> None:
     if work != "place":
         fill(fake_logs.set_up(folder), connectors={"darshan": fake_logs.convert})
     if work != "fill":
-        place(folder / "store", PlacementPlan((str(folder / "t1"), str(folder / "t2")), 2))
+        place(folder / "store", PlacementPlan(targets=(str(folder / "t1"), str(folder / "t2")), subtables=2))
 
 
 def _killed_at(number: int, folder: pathlib.Path, work: str) -> bool:

@@ -40,7 +40,7 @@ def store_of(folder: pathlib.Path, tables: list[pa.Table], *, looked: bool = Tru
     """Write a store with a file a table; without `looked` as it was before files were set aside."""
     entries: list[FileEntry] = []
     for number, rows in enumerate(tables):
-        model = FileEntry("darshan_file", "", 0, 0, 0, 0, commits=(1,))
+        model = FileEntry(table="darshan_file", path="", rows=0, bytes=0, low=0, high=0, commits=(1,))
         place = folder / "tables" / "darshan_file" / "all"
         made = write_files(iter([rows]), rows.schema, place, f"{number:06d}", model)
         entries += [relative(entry, folder) for entry in made]

@@ -234,7 +234,10 @@ def test_missing_sources_may_be_no_error_and_damaged_ones_stay_one(tmp_path: pat
     assert run(*damaged).exit_code == 1
     alone = run(log, "--allow-missing")
     assert alone.exit_code == 2 and "give both" in alone.stderr
-    assert not Note("topology", "partial", "2 nodes are not in the map").damage and Note("lmt", "skipped", "").damage
+    assert (
+        not Note(source="topology", status="partial", what="2 nodes are not in the map").damage
+        and Note(source="lmt", status="skipped", what="").damage
+    )
 
 
 def test_a_log_that_was_cut_has_one_row_that_the_whole_one_replaces(tmp_path: pathlib.Path) -> None:

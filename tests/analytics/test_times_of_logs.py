@@ -12,7 +12,7 @@ def _log(
     start: float, run_time: float, io: tuple[float, float], *parts: tuple[float, float], beside: float = 0
 ) -> LogTime:
     begin, end = np.array(parts).reshape(-1, 2).T
-    return LogTime(start, run_time, Interval(*io), (begin, end), beside)
+    return LogTime(start=start, run_time=run_time, in_io=Interval(*io), parts=(begin, end), beside=beside)
 
 
 def test_times_of_logs_together() -> None:

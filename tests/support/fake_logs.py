@@ -59,7 +59,7 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         from mpiio_ext.analytics.tables.schema import TABLES
 
         tables[name] = pa.Table.from_pylist(rows, schema=TABLES[name].schema())
-    return Converted(tables, outcomes)
+    return Converted(tables=tables, outcomes=outcomes)
 
 
 def write(folder: pathlib.Path, name: str, text: str) -> pathlib.Path:

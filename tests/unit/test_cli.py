@@ -397,7 +397,7 @@ def test_a_trace_of_nothing_leaves_no_folder(tmp_path: pathlib.Path) -> None:
 def test_a_link_in_the_place_of_the_traces_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names in a folder of many users can be guessed: nothing that a link leads to is touched."""
     monkeypatch.setenv("PMIX_RANK", "0")
-    log = Recording.of([DarshanLog(tmp_path / "log", dxt=False)])
+    log = Recording.of([DarshanLog(target=tmp_path / "log", dxt=False)])
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "old.mpioxtrace").touch()

@@ -37,7 +37,7 @@ def touched(*several: tuple[str, int, bool, Extents]) -> Touched:
         )
         for owner, rank, writes, found in several
     }
-    return Touched((0, 1), extents)
+    return Touched(members=(0, 1), extents=extents)
 
 
 #: 100 bytes, of which 10 are touched twice: 110 in all.

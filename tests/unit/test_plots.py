@@ -163,7 +163,9 @@ def test_steps_and_distributions() -> None:
 
 def test_a_page_says_all_and_fetches_nothing() -> None:
     grid = page.Grid(
-        columns=("name", page.Number("n")), rows=[("a_<b>", "1"), ("c", page.Cell("✖ FAILED", "dn"))], note="a note"
+        columns=("name", page.Number("n")),
+        rows=[("a_<b>", "1"), ("c", page.Cell(text="✖ FAILED", style="dn"))],
+        note="a note",
     )
     found = page.Finding(title="slow & odd", evidence=["seen"], advice=["mend it"], weight="warning")
     drawing = plots.svg(_chart(*MARKS.values()))

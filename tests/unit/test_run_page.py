@@ -311,7 +311,7 @@ def first(cause: str, *, of: list[dict[str, Any]] | None = None, **more: Any) ->
     return found
 
 
-CALLS = Largest(Interval(6.0, 6.1), "4 B reads from `a`, 12 calls by rank 3")
+CALLS = Largest(seconds=Interval(6.0, 6.1), words="4 B reads from `a`, 12 calls by rank 3")
 WAITS = "waits for rank 3, which is late, in collective writes{at}"
 #: 3,000 small files, one sure cause
 OPENS = "opens{of}, 3 times by each rank"
@@ -550,7 +550,7 @@ def test_a_full_disk_keeps_the_recordings(
     def full(path: pathlib.Path, _content: str) -> None:
         raise FileSystemError(errno.ENOSPC, "cannot be written: No space left on device", str(path))
 
-    recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
+    recording = logged.Recording.of([logged.RunPage(target=tmp_path / "io.html")])
     recording.prepare()
     monkeypatch.setattr(logged, "write_whole", full)
     logged._results([b"1", b"ended", b"0"], recording, Endings(recording.folder))
@@ -572,7 +572,7 @@ def test_how_the_program_ended_is_told(
 ) -> None:
     for name in RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html", ("./a b", "x"))])
+    recording = logged.Recording.of([logged.RunPage(target=tmp_path / "io.html", command=("./a b", "x"))])
     recording.prepare()
     logged._results([b"1", b"ended", status], recording, Endings(recording.folder))
     document = document_of(tmp_path / "io.html")
@@ -635,7 +635,7 @@ def test_ranks_are_waited_for_as_long_as_they_run(
 
 def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPIOX_TRACE_SKIP", "*.tmp")
-    recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
+    recording = logged.Recording.of([logged.RunPage(target=tmp_path / "io.html")])
     assert re.fullmatch(
         rf"\*\.tmp\n{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*",
         recording.settings({})["MPIOX_TRACE_SKIP"],

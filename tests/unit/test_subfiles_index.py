@@ -42,7 +42,7 @@ def test_an_index_of_several_writers() -> None:
 def test_what_is_written_is_read(name: str, unit: int, count: int, size: int | None) -> None:
     found = index.parse(index_text(name, unit, count, size))
     assert (found.state, found.size) == ("writing" if size is None else "whole", size)
-    assert (found.striping, found.ident) == (Striping(unit, count), IDENT)
+    assert (found.striping, found.ident) == (Striping(unit=unit, count=count), IDENT)
     assert found.subfiles == tuple(pathlib.Path(f"{name}.subfiles/{IDENT}.{one}") for one in range(count))
 
 

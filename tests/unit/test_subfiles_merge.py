@@ -66,7 +66,7 @@ def test_merge_against_a_plain_file(
     assert done.exit_code == 0 and (folder / "plain").read_bytes() == whole, done.output
     assert within or not any(runs.values()) or "(read and write)" in done.output
     stored = find(folder / "f")
-    assert (stored.striping, stored.size) == (Striping(unit, count), size)
+    assert (stored.striping, stored.size) == (Striping(unit=unit, count=count), size)
     assert command("check", folder / "f").exit_code == 0
     opened = open_all(stored.subfiles)
     for _ in range(3):

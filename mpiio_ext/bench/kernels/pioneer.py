@@ -76,7 +76,7 @@ def _plan_of(name: str, rank: int, ranks: int, folder: Path, ending: str) -> Pla
     return make_plan(_path_of(name), rank, ranks, _Flat(folder, ending))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Moved:
     """Rows of a plan that read data, and rows that write data."""
 
@@ -87,7 +87,7 @@ class _Moved:
 def _moved_of(plan: Plan) -> _Moved:
     from mpiio_ext.pioneer.engine.plan import reading_numbers, writing_numbers
 
-    return _Moved(np.isin(plan.operation, reading_numbers()), np.isin(plan.operation, writing_numbers()))
+    return _Moved(reads=np.isin(plan.operation, reading_numbers()), writes=np.isin(plan.operation, writing_numbers()))
 
 
 @functools.lru_cache(maxsize=8)

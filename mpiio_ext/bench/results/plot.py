@@ -19,7 +19,7 @@ from mpiio_ext.report.words import interface_title
 _PER_BAND = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cluster:
     """Bars that stand together: rows of one pattern, kernel or phase, by (method, operation)."""
 
@@ -37,8 +37,8 @@ def _label(rows: Sequence[Measured], phase: str) -> str:
 def _clusters(rows: Sequence[Measured]) -> list[_Cluster]:
     return [
         _Cluster(
-            _label(group, phase),
-            {(row.key.strategy, "read" if row.key.operation == "read" else "write"): row for row in group},
+            label=_label(group, phase),
+            rows={(row.key.strategy, "read" if row.key.operation == "read" else "write"): row for row in group},
         )
         for (_, _, phase), group in parts(rows).items()
     ]

@@ -78,7 +78,7 @@ def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Fi
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """Words of a table with a style: ``up`` (good), ``dn`` (bad), ``ours``, ``best``, or "" for plain."""
 
