@@ -16,15 +16,19 @@ typedef struct mpiox_beegfs_stripes {
 } mpiox_beegfs_stripes;
 
 typedef struct mpiox_beegfs_target {
-    uint16_t index; /* input; the other fields are output */
-    uint16_t target, node;
-    char alias[MPIOX_BEEGFS_NAME_BYTES];
+    uint16_t index;                      /* input; the other fields are output */
+    uint16_t target;                     /* its number */
+    uint16_t node;                       /* number of the server that has it */
+    char alias[MPIOX_BEEGFS_NAME_BYTES]; /* name of that server */
 } mpiox_beegfs_target;
 
-typedef struct mpiox_beegfs_target2 { /* since release 6 */
-    uint32_t index;
-    uint32_t target_or_group, primary, secondary, primary_node, secondary_node;
-    char primary_alias[MPIOX_BEEGFS_NAME_BYTES], secondary_alias[MPIOX_BEEGFS_NAME_BYTES];
+typedef struct mpiox_beegfs_target2 {            /* since release 6 */
+    uint32_t index;                              /* input; the other fields are output */
+    uint32_t target_or_group;                    /* number of the target, or under BUDDY of the group of two targets */
+    uint32_t primary, secondary;                 /* under BUDDY: numbers of the targets of the group */
+    uint32_t primary_node, secondary_node;       /* numbers of the servers that have them */
+    char primary_alias[MPIOX_BEEGFS_NAME_BYTES]; /* names of these servers */
+    char secondary_alias[MPIOX_BEEGFS_NAME_BYTES];
 } mpiox_beegfs_target2;
 
 typedef struct mpiox_beegfs_file { /* for a new file in the folder of the descriptor */

@@ -36,14 +36,14 @@ struct mpiox_forwarded {
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
     bool any_remote;                                  /* a delegate is reached over the network */
-    pthread_mutex_t ordering; /* locked while a write is collected, and while owner_of changes */
-    atomic_uint changes;      /* of owner_of */
-    bool behind_close;        /* the close does not wait until its bytes are written */
-    bool collects;            /* small writes to delegates elsewhere may be collected */
-    struct {                  /* mpiox_forwarded_behind.c */
-        atomic_bool listed;
-        struct mpiox_forwarded *next;
-        int (*rewrite)(struct mpiox_forwarded *, const mpiox_link_access *, mpiox_error *);
+    pthread_mutex_t ordering;         /* locked while a write is collected, and while owner_of changes */
+    atomic_uint changes;              /* of owner_of */
+    bool behind_close;                /* the close does not wait until its bytes are written */
+    bool collects;                    /* small writes to delegates elsewhere may be collected */
+    struct {                          /* mpiox_forwarded_behind.c */
+        atomic_bool listed;           /* the file is in the list of files whose writes may be collected */
+        struct mpiox_forwarded *next; /* in that list */
+        int (*rewrite)(struct mpiox_forwarded *, const mpiox_link_access *, mpiox_error *); /* repeats a lost write */
     } behind;
     struct mpiox_forwarded *replica; /* acknowledgement level replica: the copies of dirty pages; else NULL */
     int32_t shift;                   /* of the copies: pages of owner i are copied to delegate (i + shift) mod owners */
@@ -54,15 +54,15 @@ struct mpiox_forwarded {
     /* Owner by range, as far as it knows. Accessing threads change owner_of: writes that they have collected for an old
      * owner go first. */
     int16_t placed[MPIOX_FILE_RANGES];
-    struct mpiox_forwarded *remapped_next;
-    mpiox_forwarded_trace *traces; /* [owners] */
-    mpiox_stats_delegated stats;
-    mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
-    atomic_bool used;                  /* accessed through the delegates since the last flush barrier */
-    atomic_bool bypassed;              /* this rank has written by other means; what is cached may be old */
-    mpiox_error unreported;            /* known to this rank only; mpiox_forwarded_flush_barrier.c locks it */
-    pthread_mutex_t refreshing;        /* locked while a thread of this rank drops old pages */
-    mpiox_forwarded_reader reader;
+    struct mpiox_forwarded *remapped_next; /* in the list of files whose ranges move with the arbiter's map */
+    mpiox_forwarded_trace *traces;         /* [owners] where this rank has written at each delegate elsewhere */
+    mpiox_stats_delegated stats;           /* counters of what this rank has accessed through the delegates */
+    mpiox_independent_counters direct;     /* of what went straight to the file; not added to the file's own */
+    atomic_bool used;                      /* accessed through the delegates since the last flush barrier */
+    atomic_bool bypassed;                  /* this rank has written by other means; what is cached may be old */
+    mpiox_error unreported;                /* known to this rank only; mpiox_forwarded_flush_barrier.c locks it */
+    pthread_mutex_t refreshing;            /* locked while a thread of this rank drops old pages */
+    mpiox_forwarded_reader reader;         /* where this rank reads; the pages ahead are requested from it */
 };
 
 static inline mpiox_process *mpiox_forwarded_owner(const mpiox_forwarded *forwarded, int32_t owner)

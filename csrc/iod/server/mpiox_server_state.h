@@ -72,20 +72,20 @@ typedef struct mpiox_frame_info { /* the delegate's own state of a frame */
     mpiox_requests waiting;      /* for this page */
     uint64_t flush_barriers;     /* bits of the flush barriers that wait for it */
     double pinned_since;         /* since when a client keeps it pinned; 0: none does */
-    double seen_at;              /* when `writes` of the frame was first seen to be this: */
-    uint32_t seen_writes;
-    bool incomplete;        /* it left before all of it was dirty */
-    uint8_t suspect;        /* it was pinned when a client was found dead: so often it has to be had alone yet */
-    uint8_t residence;      /* enum mpiox_residence */
-    uint8_t wants;          /* bits of enum mpiox_want */
-    uint8_t tries;          /* flushes during which clients wrote */
-    bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
-    uint32_t marked_writes; /* ...this */
-    bool busy, in_tree;     /* a thread works on it; it is in the tree of its file */
-    bool frequent;          /* came from MPIOX_FREQUENT */
-    int8_t fill_queue;      /* 0 none, 1 on demand, 2 ahead */
-    uint32_t ordered[2];    /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
-    int32_t reader;         /* client + 1 that requested the fill first; 0: not known */
+    double seen_at;              /* when `writes` of the frame was first seen to be `seen_writes` */
+    uint32_t seen_writes;        /* the number of writes that was seen at `seen_at` */
+    bool incomplete;             /* it left before all of it was dirty */
+    uint8_t suspect;             /* it was pinned when a client was found dead: so often it has to be had alone yet */
+    uint8_t residence;           /* enum mpiox_residence */
+    uint8_t wants;               /* bits of enum mpiox_want */
+    uint8_t tries;               /* flushes during which clients wrote */
+    bool marked;                 /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
+    uint32_t marked_writes;      /* ...this */
+    bool busy, in_tree;          /* a thread works on it; it is in the tree of its file */
+    bool frequent;               /* came from MPIOX_FREQUENT */
+    int8_t fill_queue;           /* 0 none, 1 on demand, 2 ahead */
+    uint32_t ordered[2];         /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
+    int32_t reader;              /* client + 1 that requested the fill first; 0: not known */
 } mpiox_frame_info;
 
 typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
@@ -136,13 +136,13 @@ typedef struct mpiox_server_file {
     int32_t syncing;                       /* flush barriers whose fsync has not ended */
     int32_t writers;                       /* threads that write it */
     int32_t holds;                         /* of its openers: MPIOX_OP_HOLD */
-    double called; /* when one of these, or of drain.ending, has last begun or ended a call on it */
-    int guard;     /* > 0: its lock shows that the hidden name is in use (mpiox_server_hidden.h) */
-    int folder;    /* > 0: the folder of that name (mpiox_server_hidden.h) */
-    mpiox_ahead_record ahead;
-    int64_t stamp; /* no other record of any delegate has it; above 0 */
-    mpiox_server_drain drain;
-    mpiox_server_migration moves[MPIOX_FILE_RANGES];
+    double called;            /* when one of these, or of drain.ending, has last begun or ended a call on it */
+    int guard;                /* > 0: its lock shows that the hidden name is in use (mpiox_server_hidden.h) */
+    int folder;               /* > 0: the folder of that name (mpiox_server_hidden.h) */
+    mpiox_ahead_record ahead; /* whether it pays to read this file ahead */
+    int64_t stamp;            /* no other record of any delegate has it; above 0 */
+    mpiox_server_drain drain; /* of its bytes behind its close */
+    mpiox_server_migration moves[MPIOX_FILE_RANGES]; /* by page range */
 } mpiox_server_file;
 
 typedef struct mpiox_flush_barrier {

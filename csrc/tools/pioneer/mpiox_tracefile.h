@@ -159,21 +159,27 @@ typedef struct mpiox_tracefile_extra {
 } mpiox_tracefile_extra;
 
 typedef struct mpiox_tracefile_record {
-    uint8_t operation, layer;
-    bool closes;
-    int32_t extras; /* entries of extra[] */
-    int64_t start, duration, thread, depth, handle, file, offset, size, result;
+    uint8_t operation;            /* its number, for which an item states the name */
+    uint8_t layer;                /* MPIOX_TRACEFILE_MPIIO...: whose last record is referred to */
+    bool closes;                  /* is the call that its thread has begun last */
+    int32_t extras;               /* entries of extra[] */
+    int64_t start, duration;      /* ns: of the trace's clock; until the call ended */
+    int64_t thread, depth;        /* number of the thread; calls around this one */
+    int64_t handle, file;         /* the call's handle; text number of the file, 0: none */
+    int64_t offset, size, result; /* bytes; MPIOX_TRACEFILE_NONE: the call has none */
     mpiox_tracefile_extra extra[MPIOX_TRACEFILE_EXTRAS]; /* the first `extras` */
 } mpiox_tracefile_record;
 
 typedef struct mpiox_tracefile_last {
-    int64_t handle, file, next, size, result;
-    bool result_is_size;
+    int64_t handle, file; /* of the layer's last record */
+    int64_t next;         /* its offset plus its size: the offset that is predicted */
+    int64_t size, result; /* of the layer's last record that had them */
+    bool result_is_size;  /* its result was its size */
 } mpiox_tracefile_last;
 
 typedef struct mpiox_tracefile_state {
-    int64_t time; /* end of the last record, start of the last beginning */
-    int64_t thread, depth;
+    int64_t time;                                      /* end of the last record, start of the last beginning */
+    int64_t thread, depth;                             /* of the last record */
     mpiox_tracefile_last last[MPIOX_TRACEFILE_LAYERS]; /* by layer: of its last record */
 } mpiox_tracefile_state;
 
