@@ -26,7 +26,7 @@
 enum { LIBRARIES = 2 };
 
 atomic_bool mpiox_trace_running;
-const mpiox_trace_sink *mpiox_trace_to = &mpiox_trace_calls;
+const mpiox_trace_sink *mpiox_trace_sink_chosen = &mpiox_trace_calls;
 
 static atomic_int threads;
 /* Counters of calls on files of the system, and the number of this count, which changes when it begins again. */
@@ -108,7 +108,7 @@ int32_t mpiox_trace_file_number(int folder_fd, const char *name)
 
 void mpiox_trace_extra_text(mpiox_tracefile_record *call, int key, const char *text)
 {
-    const int32_t number = text != NULL && !mpiox_trace_to->counts ? mpiox_trace_text_number(text) : 0;
+    const int32_t number = text != NULL && !mpiox_trace_sink_chosen->counts ? mpiox_trace_text_number(text) : 0;
 
     if (number > 0)
         mpiox_trace_extra(call, key, number);
@@ -131,7 +131,7 @@ void mpiox_trace_forget_left_out(void)
 /* The file of this process has the numbers as soon as there is one. */
 __attribute__((cold, noinline)) static void report_left_out(void)
 {
-    unreported = !mpiox_trace_to->leave_out(&left_out);
+    unreported = !mpiox_trace_sink_chosen->leave_out(&left_out);
 }
 
 void mpiox_trace_report_left_out(void)
@@ -169,7 +169,7 @@ void mpiox_trace_start_on(mpiox_tracefile_record *call, int operation, int layer
 {
     prepare(call, operation, layer, file, handle);
     call->start = mpiox_trace_now();
-    mpiox_trace_to->begin(call);
+    mpiox_trace_sink_chosen->begin(call);
 }
 
 void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, int32_t file)
@@ -179,7 +179,7 @@ void mpiox_trace_start(mpiox_tracefile_record *call, int operation, int layer, i
 
 void mpiox_trace_drop(const mpiox_tracefile_record *call)
 {
-    mpiox_trace_to->done(call->thread, call->depth);
+    mpiox_trace_sink_chosen->done(call->thread, call->depth);
 }
 
 void mpiox_trace_stop(mpiox_tracefile_record *call)
@@ -192,9 +192,9 @@ __attribute__((cold, noinline)) static void leave_out(const mpiox_tracefile_reco
 {
     static int64_t longest;
 
-    mpiox_trace_to->done(call->thread, call->depth);
+    mpiox_trace_sink_chosen->done(call->thread, call->depth);
     mpiox_trace_lock();
-    if (call->depth == 0 && mpiox_trace_to->covers(call->start)) {
+    if (call->depth == 0 && mpiox_trace_sink_chosen->covers(call->start)) {
         longest = left_out.calls++ > 0 ? longest : -1;
         left_out.ns += call->duration;
         left_out.files += mpiox_trace_names_is_new((int32_t)call->file, counting);
@@ -219,7 +219,7 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     if (__builtin_expect(is_left_out(call), 0))
         leave_out(call);
     else
-        mpiox_trace_to->add(call);
+        mpiox_trace_sink_chosen->add(call);
     errno = error;
 }
 
@@ -255,7 +255,7 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
     call->closes = true;
     if (self->depth == 0)
         self->in_files = self->unrecorded = self->reported = self->waited = self->own = 0;
-    mpiox_trace_to->enter(call);
+    mpiox_trace_sink_chosen->enter(call);
     self->depth++;
     if (self->frames < MPIOX_TRACE_FRAMES)
         self->frame[self->frames++] = (uintptr_t)call;
@@ -279,8 +279,8 @@ static void step_out(const mpiox_tracefile_record *call)
 /* The call has no record. */
 static void cancel(int64_t thread, int64_t depth)
 {
-    mpiox_trace_to->done(thread, depth);
-    mpiox_trace_to->cancel(thread);
+    mpiox_trace_sink_chosen->done(thread, depth);
+    mpiox_trace_sink_chosen->cancel(thread);
 }
 
 /* A signal handler may have a stack of its own, whose addresses are not comparable. */
@@ -298,7 +298,7 @@ __attribute__((cold, noinline)) void mpiox_trace_left(uintptr_t stack)
     if (is_on_other_stack())
         return;
     while (self->frames > 0 && self->frame[self->frames - 1] < stack) {
-        mpiox_trace_to->done(self->number - 1, self->depth); /* of what was left inside of it */
+        mpiox_trace_sink_chosen->done(self->number - 1, self->depth); /* of what was left inside of it */
         self->frames--;
         self->depth--;
         cancel(self->number - 1, self->depth);
@@ -323,7 +323,7 @@ void mpiox_trace_rank(int rank, int ranks)
 {
     mpiox_trace_here.rank = rank;
     mpiox_trace_here.ranks = ranks;
-    mpiox_trace_to->rank();
+    mpiox_trace_sink_chosen->rank();
 }
 
 /* A process whose calls were all on files of the system gets a file for their number alone, when it ends; those with a
@@ -332,7 +332,7 @@ static void report_left_out_alone(void)
 {
     if (!unreported || mpiox_trace_here.rank >= 0 || mpiox_trace_access(mpiox_trace_here.folder, W_OK) != 0)
         return;
-    if (mpiox_trace_to->ready())
+    if (mpiox_trace_sink_chosen->ready())
         report_left_out();
 }
 
@@ -340,24 +340,24 @@ void mpiox_trace_end(int state, bool again)
 {
     mpiox_trace_lock();
     report_left_out_alone();
-    mpiox_trace_to->end(state, again);
+    mpiox_trace_sink_chosen->end(state, again);
     mpiox_trace_unlock();
 }
 
 void mpiox_trace_mark(int state)
 {
     mpiox_trace_lock();
-    mpiox_trace_to->mark(state);
+    mpiox_trace_sink_chosen->mark(state);
     mpiox_trace_unlock();
 }
 
 void mpiox_trace_forget(void)
 {
     mpiox_trace_forget_left_out();
-    mpiox_trace_to->forget();
+    mpiox_trace_sink_chosen->forget();
 }
 
 void mpiox_trace_finalizing(void)
 {
-    mpiox_trace_to->finalizing();
+    mpiox_trace_sink_chosen->finalizing();
 }

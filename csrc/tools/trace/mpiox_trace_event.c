@@ -18,7 +18,7 @@ MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, in
 {
     const int error = errno;
 
-    mpiox_trace_to->event(name, file, offset, size, start_ns, duration_ns, details);
+    mpiox_trace_sink_chosen->event(name, file, offset, size, start_ns, duration_ns, details);
     errno = error;
 }
 
@@ -34,7 +34,7 @@ MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int
         mpiox_trace_self.own = 1;
         mpiox_recording_in_own();
     } else {
-        mpiox_trace_to->part(strcmp(part, "waiting") == 0, start_ns, end_ns);
+        mpiox_trace_sink_chosen->part(strcmp(part, "waiting") == 0, start_ns, end_ns);
     }
     errno = error;
 }

@@ -56,7 +56,7 @@ void mpiox_trace_mpi_leave(mpiox_tracefile_record *call, int result)
 {
     int class = result;
 
-    if (result != MPI_SUCCESS && mpiox_trace_to->counts) {
+    if (result != MPI_SUCCESS && mpiox_trace_sink_chosen->counts) {
         mpiox_trace_self.inside++;
         NEXT(PMPI_Error_class)(result, &class);
         mpiox_trace_self.inside--;
@@ -123,7 +123,7 @@ void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_Fil
     const bool all = comm == mpiox_trace_mpi_world() || which == MPI_CONGRUENT || which == MPI_IDENT;
     mpiox_trace_extra(call, MPIOX_KEY_COMM, mpiox_trace_mpi_kind_of(comm, all));
     mpiox_trace_extra(call, MPIOX_KEY_COMM_SIZE, size);
-    if (comm != mpiox_trace_mpi_self() && !all && size > 0 && !mpiox_trace_to->counts)
+    if (comm != mpiox_trace_mpi_self() && !all && size > 0 && !mpiox_trace_sink_chosen->counts)
         add_members(call, comm, size);
 }
 

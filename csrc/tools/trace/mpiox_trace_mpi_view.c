@@ -99,7 +99,7 @@ void mpiox_trace_mpi_view(mpiox_tracefile_record *call, int64_t displacement, MP
     NEXT(PMPI_Type_get_extent_x)(filetype, &lower, &extent);
     mpiox_trace_self.inside--;
     mpiox_trace_extra(call, MPIOX_KEY_FILETYPE_EXTENT, (int64_t)extent);
-    if (mpiox_trace_to->counts)
+    if (mpiox_trace_sink_chosen->counts)
         record_view(call, etype, filetype);
     else
         add_filetype(call, filetype);

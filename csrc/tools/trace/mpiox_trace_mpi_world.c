@@ -154,7 +154,7 @@ WRAP(int, MPI_Finalize, (void))
 /* The end of the others is recorded before they can be ended. */
 WRAP(int, MPI_Abort, (MPI_Comm comm, int code))
 {
-    if (mpiox_trace_enabled() && mpiox_trace_to->counts)
+    if (mpiox_trace_enabled() && mpiox_trace_sink_chosen->counts)
         mpiox_recording_note_abort(code, mpiox_trace_now());
     return NEXT(MPI_Abort)(comm, code);
 }

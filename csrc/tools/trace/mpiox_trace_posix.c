@@ -199,7 +199,7 @@ static bool is_lock(int command)
 FRONT(int, fcntl, (int fd, int command, ...))
 {
     const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
-    const bool locks = mpiox_trace_to->counts && is_lock(command);
+    const bool locks = mpiox_trace_sink_chosen->counts && is_lock(command);
     mpiox_tracefile_record call;
     va_list list;
 
@@ -208,7 +208,7 @@ FRONT(int, fcntl, (int fd, int command, ...))
     va_end(list);
     if (!copies && !locks)
         return NEXT(fcntl)(fd, command, argument);
-    if (!mpiox_trace_posix_started(&call, copies && mpiox_trace_to->counts ? OP_dup : OP_fcntl, fd))
+    if (!mpiox_trace_posix_started(&call, copies && mpiox_trace_sink_chosen->counts ? OP_dup : OP_fcntl, fd))
         return copies ? unseen(NEXT(fcntl)(fd, command, argument)) : NEXT(fcntl)(fd, command, argument);
     mpiox_trace_extra(&call, MPIOX_KEY_COMMAND, command);
     if (copies)
@@ -264,7 +264,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
         mpiox_tracefile_record call;                                                                                   \
         if (file == 0)                                                                                                 \
             return NEXT(name)(fd, buffer, bytes);                                                                      \
-        if (mpiox_trace_to->counts) {                                                                                  \
+        if (mpiox_trace_sink_chosen->counts) {                                                                         \
             const int64_t start = mpiox_trace_now();                                                                   \
             mpiox_recording_doing *doing = mpiox_recording_moves(write, file, start);                                  \
             const ssize_t result = NEXT(name)(fd, buffer, bytes);                                                      \
@@ -284,7 +284,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
         mpiox_tracefile_record call;                                                                                   \
         if (file == 0)                                                                                                 \
             return NEXT(name)(fd, buffer, bytes, offset);                                                              \
-        if (mpiox_trace_to->counts) {                                                                                  \
+        if (mpiox_trace_sink_chosen->counts) {                                                                         \
             const int64_t start = mpiox_trace_now();                                                                   \
             mpiox_recording_doing *doing = mpiox_recording_moves(write, file, start);                                  \
             const ssize_t result = NEXT(name)(fd, buffer, bytes, offset);                                              \
@@ -370,7 +370,7 @@ static ssize_t moved_between(mpiox_tracefile_record *call, int out, int64_t at, 
  * carried out again, and cannot have it. */
 static bool started_write(mpiox_tracefile_record *call, int out)
 {
-    return mpiox_trace_to->counts && mpiox_trace_posix_started(call, OP_pwrite, out);
+    return mpiox_trace_sink_chosen->counts && mpiox_trace_posix_started(call, OP_pwrite, out);
 }
 
 WRAP(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))

@@ -83,8 +83,9 @@ __attribute__((constructor)) static void begin(void)
     mpiox_trace_names_select(only, getenv("MPIOX_TRACE_SKIP"));
     mpiox_trace_file_select(only != NULL && only[0] != '\0');
     mpiox_trace_paths_keep_folders(folders != NULL && strcmp(folders, "1") == 0);
-    mpiox_trace_to = mode != NULL && strcmp(mode, "recording") == 0 ? &mpiox_recording_counters : &mpiox_trace_calls;
-    if (mpiox_trace_to->counts)
+    mpiox_trace_sink_chosen = mode != NULL && strcmp(mode, "recording") == 0 ? &mpiox_recording_counters
+                                                                             : &mpiox_trace_calls;
+    if (mpiox_trace_sink_chosen->counts)
         mpiox_trace_names_bound(mpiox_recording_bound(), MPIOX_RECORDING_OTHERS);
     pthread_atfork(before_fork, parent_after_fork, child_after_fork);
     atomic_store(&mpiox_trace_running, true);

@@ -40,6 +40,6 @@ typedef struct mpiox_trace_sink {
 } mpiox_trace_sink;
 
 extern const mpiox_trace_sink mpiox_trace_calls, mpiox_recording_counters;
-extern const mpiox_trace_sink *mpiox_trace_to; /* one of the two */
+extern const mpiox_trace_sink *mpiox_trace_sink_chosen; /* one of the two */
 
 #endif

@@ -52,7 +52,7 @@ static void moved(mpiox_tracefile_record *call, FILE *stream, int64_t asked, int
     call->size = asked;
     if (now >= 0 && done >= 0 && now >= done)
         call->offset = now - done;
-    if (done >= 0 && done < asked && mpiox_trace_to->counts && (done == 0 || call->operation != OP_fgets) &&
+    if (done >= 0 && done < asked && mpiox_trace_sink_chosen->counts && (done == 0 || call->operation != OP_fgets) &&
         ferror(stream))
         mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error); /* not the end of the file */
     errno = error;
