@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import pathlib
+import platform
 import re
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from mpiio_ext.doctor import Finding, State, program, show, software, storage, w
 from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import bad, good, warn
 from mpiio_ext.environment import VARIABLES, markdown_table
+from support.expected import Expected
 from support.launch import ROOT, base_environment
 
 # ---- child processes ------------------------------------------------------------------------------------------------
@@ -59,41 +63,7 @@ def test_a_question_that_fails_says_why() -> None:
     assert "exit status 1" in answer.reason() and "/nothing/libmpi.so" in answer.reason()
 
 
-# ---- /dev/shm -------------------------------------------------------------------------------------------------------
-
-
-def test_shm_that_is_missing(tmp_path: pathlib.Path) -> None:
-    found = storage.shm({}, tmp_path)
-    assert found.state.value == "warning"
-    assert "No such file" in found.text and found.facts["writable"] is False
-
-
-def test_shm_that_cannot_be_written_to(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev/shm").symlink_to("/proc/self")  # where not even root can make a file
-    found = storage.shm({}, tmp_path)
-    assert found.state.value == "warning"
-    assert found.text.startswith("/dev/shm cannot be used") and "mount a tmpfs" in found.advice
-
-
-@pytest.mark.parametrize("blocks, free, words", [(16, 16, "--shm-size"), (2**20, 3, "ended jobs have left")])
-def test_shm_that_is_small_or_full(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, blocks: int, free: int, words: str
-) -> None:
-    (tmp_path / "dev/shm").mkdir(parents=True)
-    room = os.statvfs_result((4096, 4096, blocks, free, free, 1, 1, 1, 0, 255))
-    monkeypatch.setattr(storage.os, "statvfs", lambda _: room)
-    found = storage.shm({}, tmp_path)
-    assert found.state.value == "warning" and words in found.advice
-    assert found.facts["total_bytes"] == blocks * 4096 and found.facts["free_bytes"] == free * 4096
-
-
-def test_shm_with_room(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "dev/shm").mkdir(parents=True)
-    assert storage.shm({}, tmp_path).state.value == "ok"
-
-
-# ---- software -------------------------------------------------------------------------------------------------------
+# ---- findings -------------------------------------------------------------------------------------------------------
 
 WHOLE = {
     "mpi4py": "4.1",
@@ -123,106 +93,106 @@ def test_versions_of_this_environment() -> None:
     assert "versions.mpi" not in found
 
 
-def test_versions_that_are_as_they_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = versions(monkeypatch)
-    assert {item.state.value for item in found.values()} == {"ok"}
-    assert set(found) == {"versions.python", "versions.h5py", "versions.netCDF4"}
+def shm(monkeypatch: pytest.MonkeyPatch, root: pathlib.Path, blocks: int, free: int) -> Finding:
+    """Return the finding about a /dev/shm of so many pages."""
+    (root / "dev/shm").mkdir(parents=True)
+    room = os.statvfs_result((4096, 4096, blocks, free, free, 1, 1, 1, 0, 255))
+    monkeypatch.setattr(storage.os, "statvfs", lambda _: room)
+    return storage.shm({}, root)
 
 
-@pytest.mark.parametrize(("aware", "said"), [(True, "knows their"), (False, "does not know"), (None, "does not tell")])
-def test_gpus(aware: bool | None, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def unwritable(root: pathlib.Path) -> Finding:
+    """Return the finding about a /dev/shm in which not even root can make a file."""
+    (root / "dev").mkdir()
+    (root / "dev/shm").symlink_to("/proc/self")
+    return storage.shm({}, root)
+
+
+def gpus(monkeypatch: pytest.MonkeyPatch, root: pathlib.Path, aware: bool | None) -> list[Finding]:
+    """Return the findings about two GPUs of NVIDIA and one of AMD; without them there are none."""
     monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values={"cuda": aware}))
-    assert software.gpus("", {}, root=tmp_path) == []
+    assert software.gpus("", {}, root=root) == []
     for name in ("dev/kfd", "proc/driver/nvidia/version", "proc/driver/nvidia/gpus/0", "proc/driver/nvidia/gpus/1"):
-        (tmp_path / name).mkdir(parents=True)
-    nvidia, amd = software.gpus("", {}, root=tmp_path)
-    assert nvidia.state.value == "ok" and nvidia.text.startswith("2 NVIDIA GPUs") and said in nvidia.text
-    assert amd.state.value == "ok" and "AMD GPU" in amd.text
+        (root / name).mkdir(parents=True)
+    return software.gpus("", {}, root=root)
 
 
-def test_serial_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = versions(monkeypatch, h5py_parallel=False)["versions.h5py"]
-    assert found.state.value == "warning" and "HDF5_MPI=ON" in found.advice
+def existing(root: pathlib.Path) -> list[Finding]:
+    """Return the findings about variables that all exist, and name a file that exists."""
+    (root / "hints").write_text("")
+    settings = {"MPIOX_STATS": "1", "MPIOX_HINTS_FILE": str(root / "hints"), "MPIIO_EXT_ABI": "mpich"}
+    return software.variables(settings | {"MPIIO_EXT_SKIP_APT": "1"})
 
 
-def test_h5py_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = versions(monkeypatch, h5py_parallel="drop", h5py_error="ImportError: libhdf5")["versions.h5py"]
-    assert found.state.value == "error" and "libhdf5" in found.text
+def preloaded(root: pathlib.Path, words: str) -> list[Finding]:
+    """Return the finding about LD_PRELOAD, in which TOOL is another library."""
+    tool, ours = root / "tool.so", root / "libmpiio_ext.so"
+    tool.touch()
+    ours.touch()
+    return [program.preloaded({"LD_PRELOAD": words.replace("TOOL", str(tool)).replace("OURS", str(ours))})]
 
 
-def test_no_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program in C needs none: without a program, `mpi.version` is the error."""
-    (found,) = versions(monkeypatch, mpi4py=None, trouble="ImportError", mpi_libraries="drop").values()
-    assert found.state.value == "warning" and found.advice == install_line("doctor")
-    assert versions(monkeypatch, mpi4py=None, h5py_parallel=False)["versions.h5py"].state.value == "warning"
+def libraries(monkeypatch: pytest.MonkeyPatch, *paths: str) -> list[Finding]:
+    """Return the findings about a process with these libraries of MPI, apart from those about packages."""
+    return [item for key, item in versions(monkeypatch, mpi_libraries=list(paths)).items() if key == "versions.mpi"]
 
 
-def test_packages_that_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = versions(monkeypatch, trouble="ended by SIGSEGV", mpi_libraries="drop")
-    assert found["versions.packages"].state.value == "warning" and "SIGSEGV" in found["versions.packages"].text
+INTEL = {"I_MPI_ROOT": "/opt/intel/mpi"}
+#: What is provoked, and how the checks report it.
+FOUND: dict[str, Callable[[pytest.MonkeyPatch, pathlib.Path], Iterable[Finding]]] = {
+    "no /dev/shm": lambda _, root: [storage.shm({}, root)],
+    "a /dev/shm that nobody can write to": lambda _, root: [unwritable(root)],
+    "a small /dev/shm": lambda patch, root: [shm(patch, root, 16, 16)],
+    "a full /dev/shm": lambda patch, root: [shm(patch, root, 2**20, 3)],
+    "a /dev/shm with room": lambda patch, root: [shm(patch, root, 2**20, 2**20)],
+    "all versions": lambda patch, _: versions(patch).values(),
+    "serial h5py": lambda patch, _: versions(patch, h5py_parallel=False).values(),
+    "h5py that cannot be imported": lambda patch, _: versions(
+        patch, h5py_parallel="drop", h5py_error="ImportError: libhdf5"
+    ).values(),
+    # a program in C needs none: without a program, `mpi.version` is the error
+    "no mpi4py": lambda patch, _: versions(patch, mpi4py=None, trouble="ImportError", mpi_libraries="drop").values(),
+    "no mpi4py, serial h5py": lambda patch, _: versions(patch, mpi4py=None, h5py_parallel=False).values(),
+    "packages that crash": lambda patch, _: versions(patch, trouble="ended by SIGSEGV", mpi_libraries="drop").values(),
+    # MPICH 5: its functions, and what they stand on
+    "two libraries of one MPI": lambda patch, _: libraries(patch, "/a/libmpi.so.12", "/a/libmpich.so.12"),
+    "one library": lambda patch, _: libraries(patch, "/a/libmpich.so.12"),
+    "two MPICHs": lambda patch, _: libraries(patch, "/a/libmpi.so.12", "/b/libmpich.so.12"),
+    "two ABIs": lambda patch, _: libraries(patch, "/a/libmpi.so.12", "/a/libmpi_abi.so.0"),
+    "two MPIs": lambda patch, _: libraries(patch, "/a/libmpi.so.40", "/b/libmpi.so.12"),
+    **{
+        f"an MPI that is aware of GPUs: {aware}": lambda patch, root, aware=aware: gpus(patch, root, aware)
+        for aware in (True, False, None)
+    },
+    **{
+        f"{name}=1": lambda _, __, name=name: software.variables({name: "1", "HOME": "/"})
+        for name in (
+            "MPIOX_HINT",
+            "MPIOX_STAT_FILE",
+            "mpiox_hints",
+            "MPIIOX_HINTS",
+            "MPIO_STATS",
+            "MPIOX_QUITE_ANOTHER_THING",
+            "MPIOX_FAULT",
+        )
+    },
+    "variables that exist": lambda _, root: existing(root),
+    "a file that is missing": lambda _, __: software.variables({"MPIOX_HINTS_FILE": "/nothing/here"}),
+    "Intel MPI that locks": lambda _, __: software.variables(INTEL),
+    "Intel MPI that does not lock": lambda _, __: software.variables(INTEL | {"I_MPI_EXTRA_FILESYSTEM": "on"}),
+    "nothing preloaded": lambda _, __: [program.preloaded({})],
+    "this library in front": lambda _, root: preloaded(root, "OURS:TOOL"),
+    "another library in front": lambda _, root: preloaded(root, "TOOL OURS"),
+    "a preloaded library that is missing": lambda _, __: [program.preloaded({"LD_PRELOAD": "/nothing/here.so"})],
+}
 
 
-@pytest.mark.parametrize(
-    "paths, several",
-    [
-        (["/a/libmpi.so.12", "/a/libmpich.so.12"], False),  # MPICH 5: its functions, and what they stand on
-        (["/a/libmpich.so.12"], False),
-        (["/a/libmpi.so.12", "/b/libmpich.so.12"], True),
-        (["/a/libmpi.so.12", "/a/libmpi_abi.so.0"], True),
-    ],
-)
-def test_libraries_of_one_mpi(monkeypatch: pytest.MonkeyPatch, paths: list[str], several: bool) -> None:
-    assert ("versions.mpi" in versions(monkeypatch, mpi_libraries=paths)) == several
-
-
-def test_two_mpi_libraries_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = versions(monkeypatch, mpi_libraries=["/a/libmpi.so.40", "/b/libmpi.so.12"])["versions.mpi"]
-    assert found.state.value == "error" and "/a/libmpi.so.40 and /b/libmpi.so.12" in found.text
-
-
-# ---- variables ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name, nearest",
-    [
-        ("MPIOX_HINT", "MPIOX_HINTS"),
-        ("MPIOX_STAT_FILE", "MPIOX_STATS_FILE"),
-        ("mpiox_hints", "MPIOX_HINTS"),
-        ("MPIIOX_HINTS", "MPIOX_HINTS"),
-        ("MPIO_STATS", "MPIOX_STATS"),
-        ("MPIOX_QUITE_ANOTHER_THING", None),
-    ],
-)
-def test_variables_that_do_not_exist(name: str, nearest: str | None) -> None:
-    (found,) = software.variables({name: "1", "HOME": "/"})
-    assert found.state.value == "warning" and found.facts == {"name": name, "nearest": nearest}
-    assert f"did you mean {nearest}?" == found.advice if nearest else "lists the variables" in found.advice
-
-
-def test_variables_that_exist(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "hints").write_text("")
-    settings = {"MPIOX_STATS": "1", "MPIOX_HINTS_FILE": str(tmp_path / "hints"), "MPIIO_EXT_ABI": "mpich"}
-    (found,) = software.variables(settings | {"MPIIO_EXT_SKIP_APT": "1"})
-    assert found.state.value == "ok" and found.facts["set"] == settings
-
-
-def test_files_of_variables_that_are_missing() -> None:
-    (found,) = software.variables({"MPIOX_HINTS_FILE": "/nothing/here"})
-    assert found.state.value == "error" and "/nothing/here" in found.text
-
-
-def test_variables_for_tests() -> None:
-    (found,) = software.variables({"MPIOX_FAULT": "x"})
-    assert found.state.value == "warning" and "MPIOX_FAULT" in found.text
-
-
-def test_intel_mpi_that_locks() -> None:
-    intel = {"I_MPI_ROOT": "/opt/intel/mpi"}
-    (found,) = software.variables(intel)
-    assert found.state.value == "warning" and found.advice == "export I_MPI_EXTRA_FILESYSTEM=on"
-    (found,) = software.variables(intel | {"I_MPI_EXTRA_FILESYSTEM": "on"})
-    assert found.state.value == "ok"
+@pytest.mark.parametrize("name", FOUND)
+def test_findings(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, expected: Expected) -> None:
+    found = [dataclasses.asdict(item) | {"state": item.state.value} for item in FOUND[name](monkeypatch, tmp_path)]
+    expected(
+        found, hide={re.escape(platform.python_version()): "VERSION", re.escape(install_line("doctor")): "INSTALL"}
+    )
 
 
 def test_hints_that_do_not_exist() -> None:
@@ -260,20 +230,6 @@ def test_documentation_has_the_table_and_every_key() -> None:
     keys |= {"versions.h5py", "versions.netCDF4"}
     documented = set(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \|", text.split("## Variables")[0], re.MULTILINE))
     assert documented == keys
-
-
-# ---- LD_PRELOAD -----------------------------------------------------------------------------------------------------
-
-
-def test_preload(tmp_path: pathlib.Path) -> None:
-    tool, ours = tmp_path / "tool.so", tmp_path / "libmpiio_ext.so"
-    tool.touch()
-    ours.touch()
-    assert program.preloaded({}).state.value == "ok"
-    assert program.preloaded({"LD_PRELOAD": f"{ours}:{tool}"}).state.value == "ok"
-    assert "in front of" in program.preloaded({"LD_PRELOAD": f"{tool} {ours}"}).text
-    found = program.preloaded({"LD_PRELOAD": "/nothing/here.so"})
-    assert found.state.value == "error" and found.facts["missing"] == ["/nothing/here.so"]
 
 
 # ---- how it is shown ------------------------------------------------------------------------------------------------

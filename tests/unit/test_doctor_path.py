@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.doctor import Finding, storage
+from mpiio_ext.doctor import State, storage
 from mpiio_ext.doctor.children import Answer
+from support.expected import Expected
 from support.launch import base_environment
 
 
@@ -30,16 +31,6 @@ def test_path_of_this_machine(tmp_path: pathlib.Path) -> None:
 def test_path_that_is_not_there_yet(tmp_path: pathlib.Path) -> None:
     found = storage.examine(tmp_path / "a/b", base_environment(), 120)
     assert found[0].state.value == "warning" and found[0].facts["path"] == str(tmp_path)
-
-
-def test_path_that_is_a_device() -> None:
-    (found,) = storage.examine(pathlib.Path("/dev/null"), base_environment(), 120)
-    assert found.state.value == "error" and "neither a file nor a folder" in found.text
-
-
-def test_path_without_the_right_to_write() -> None:
-    found = {item.key: item for item in storage.examine(pathlib.Path("/proc/self"), base_environment(), 120)}
-    assert found["path.room"].state.value == "error" and "no file can be made" in found["path.room"].text
 
 
 def test_path_that_may_not_be_searched(tmp_path: pathlib.Path) -> None:
@@ -65,13 +56,6 @@ def test_path_that_may_not_be_searched(tmp_path: pathlib.Path) -> None:
         closed.chmod(0o700)
 
 
-def test_path_without_the_right_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = Answer(values={"errno": 13, "reason": "Permission denied"})
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: refused)
-    (found,) = storage.examine(pathlib.Path("/"), {}, 1)
-    assert found.state.value == "error" and found.text == "/: Permission denied" and found.facts["errno"] == 13
-
-
 def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but the child touches it, not even by stat."""
     monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(trouble="no answer within 1 s"))
@@ -82,38 +66,44 @@ def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.state.value == "error" and "no answer within 1 s" in found.text
 
 
-def examined(monkeypatch: pytest.MonkeyPatch, free_bytes: int = 1 << 40, **values: Any) -> dict[str, Finding]:
-    """Return what is found of / where the child tells these facts of its file system."""
-    answer = {
-        "layout": {"facts": {name: {"value": value} for name, value in values.items()}},
-        "free_bytes": free_bytes,
-        "refused": "",
-    }
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(values=answer))
-    return {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
+#: Facts of a file system, as the child tells them.
+FACTS: dict[str, dict[str, Any]] = {
+    "not coherent": {"file_system": "nfs", "coherent": False, "lock_protocol": "none"},
+    "full": {"file_system": "ext4", "coherent": True, "lock_protocol": "local", "free_bytes": 5},
+    # as the library has it of Lustre and GPFS: no page cache for all nodes, and files are carried out there
+    **{
+        f"stripes and locks: {protocol}, {'' if coherent else 'not '}coherent": {
+            "file_system": "lustre",
+            "stripe_size": 2**22,
+            "stripe_count": 8,
+            "coherent": coherent,
+            "lock_protocol": protocol,
+        }
+        for protocol, coherent in (("server", True), ("server", False), ("token", False))
+    },
+}
 
 
-LUSTRE: dict[str, Any] = {"file_system": "lustre", "stripe_size": 2**22, "stripe_count": 8}
+@pytest.mark.parametrize("name", FACTS)
+def test_facts_of_a_file_system(name: str, monkeypatch: pytest.MonkeyPatch, expected: Expected) -> None:
+    facts = {key: {"value": value} for key, value in FACTS[name].items()}
+    free_bytes = facts.pop("free_bytes", {"value": 1 << 40})["value"]
+    answer = Answer(values={"layout": {"facts": facts}, "free_bytes": free_bytes, "refused": ""})
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
+    found = storage.examine(pathlib.Path("/"), {}, 1)
+    expected([f"{item.key}: {item.state.value}: {item.text} → {item.advice}" for item in found])
 
 
-def test_file_system_without_coherence(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = examined(monkeypatch, file_system="nfs", coherent=False, lock_protocol="none")["path.coherence"]
-    assert found.state.value == "warning" and "mpiox_coherence=refresh" in found.advice
-
-
-def test_stripes_and_locks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = examined(monkeypatch, coherent=True, lock_protocol="server", **LUSTRE)["path.file_system"]
-    assert "lustre, stripes of 4 MiB over 8" in found.text and "extent locks of each server" in found.text
-
-
-@pytest.mark.parametrize("protocol, words", [("server", "the servers' locks"), ("token", "lock tokens")])
-def test_locks_keep_caches_coherent(monkeypatch: pytest.MonkeyPatch, protocol: str, words: str) -> None:
-    """As the library has it of Lustre and GPFS: no page cache for all nodes, and files are carried out there."""
-    found = examined(monkeypatch, coherent=False, lock_protocol=protocol, **LUSTRE)
-    assert found["path.coherence"].state.value == "ok" and words in found["path.coherence"].text
-    assert words in found["path.file_system"].text
-
-
-def test_file_system_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = examined(monkeypatch, 5, file_system="ext4", coherent=True, lock_protocol="local")["path.room"]
-    assert found.state.value == "warning" and "5 B free" in found.text
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [("/dev/null", None), ("/proc/self", None), ("/", Answer(values={"errno": 13, "reason": "Permission denied"}))],
+    ids=["a device", "no right to write", "no right to look"],
+)
+def test_paths_that_are_refused(
+    path: str, answer: Answer | None, monkeypatch: pytest.MonkeyPatch, expected: Expected
+) -> None:
+    if answer is not None:
+        monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
+    found = storage.examine(pathlib.Path(path), base_environment(), 120)
+    errors = [item for item in found if item.state is State.ERROR]
+    expected([{"key": item.key, "text": item.text, "advice": item.advice} for item in errors])
