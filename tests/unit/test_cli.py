@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
@@ -30,18 +29,9 @@ LIBRARY = "/lib/libmpiio_ext.so"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    for name in (
-        "MPIOX_HINTS",
-        "MPIOX_HINTS_FILE",
-        "MPIOX_STATS",
-        "MPIOX_STATS_FILE",
-        "LD_PRELOAD",
-        "OMPI_COMM_WORLD_RANK",
-        "PMIX_RANK",
-        "PMI_RANK",
-        "SLURM_PROCID",
-    ):
-        monkeypatch.delenv(name, raising=False)
+    ranks = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+    for name in [name for name in os.environ if name.startswith("MPIOX_") or name in ("LD_PRELOAD", *ranks)]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "site"))
     (tmp_path / "site").write_text("", encoding="utf-8")
 
@@ -227,27 +217,53 @@ def test_kind_of_a_launcher_by_its_folder(tmp_path: pathlib.Path) -> None:
 # ---- run ------------------------------------------------------------------------------------------------------------
 
 
-def test_hints_become_rules() -> None:
-    text = dry("-H", "cb_nodes=4", "-H", "*.h5:cb_config_list=*:*", "--", "./app", "--stats")
-    assert "'MPIOX_HINTS=*:cb_nodes=4,*.h5:cb_config_list=\"*:*\"'" in text
-    assert text.rstrip().endswith("./app --stats")
-    assert "MPIOX_STATS" not in text
+#: Commands, and variables of their environment.
+COMMANDS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "hints become rules": (
+        ["run", "--dry-run", "-H", "cb_nodes=4", "-H", "*.h5:cb_config_list=*:*", "--", "./app", "--stats"],
+        {},
+    ),
+    "hints beside the environment's": (
+        ["run", "--dry-run", "-H", "cb_nodes=2", "./app"],
+        {"MPIOX_HINTS": "cb_nodes=1"},
+    ),
+    **{
+        f"statistics: {' '.join(words)}": (["run", "--dry-run", *words], {})
+        for words in (
+            ["--stats", "./app"],
+            ["--stats=s.jsonl", "--", "./app"],
+            ["--stats", "--", "full"],
+            ["--stats", "env", "--", "./app"],
+        )
+    },
+    "a variable that does not exist": (["run", "--dry-run", "./app"], {"MPIOX_STAT": "1"}),
+    "a variable that does not exist, rank 2": (["run", "--dry-run", "./app"], {"MPIOX_STAT": "1", "PMI_RANK": "2"}),
+    "every access is part of a log": (["run", "--darshan-dxt", "--", "./app"], {}),
+    # what starts later is not recorded
+    **{
+        f"{' '.join(options)} {' '.join(words)}": ([*options, "--", *words], {})
+        for options in (["run", "--darshan", "x.darshan"], ["trace", "-o", "x"])
+        for words in (["sbatch", "job.sh"], ["/usr/bin/flux", "submit", "./app"])
+    },
+    "hints by name": (["hints", "cb_nodes", "striping_unit", "--json"], {}),
+    "a hint that does not exist": (["hints", "cb_nods"], {}),
+    "hints that somebody has set": (["hints", "--changed", "--json"], {"MPIOX_HINTS": "cb_nodes=3"}),
+    "hints of a path": (["hints", "--path", "a.h5", "--changed", "--json"], {"MPIOX_HINTS": "*.h5:cb_nodes=4"}),
+    # also in groups of groups, each of which sees the error
+    **{
+        f"misspelt: {' '.join(words)}": (words, {})
+        for words in (["rnu"], ["delegates", "sttus"], ["analyze", "querry"], ["delegates", "arbiter", "slurm-wach"])
+    },
+}
 
 
-def test_hints_are_added_to_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPIOX_HINTS", "*:cb_nodes=1")
-    assert "'MPIOX_HINTS=*:cb_nodes=1,*:cb_nodes=2'" in dry("-H", "cb_nodes=2", "./app")
-
-
-def test_stats_with_and_without_a_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, expected: Expected) -> None:
+    words, variables = COMMANDS[name]
     monkeypatch.chdir(tmp_path)
-    text = dry("--stats", "./app")
-    assert "MPIOX_STATS=1" in text
-    assert "MPIOX_STATS_FILE" not in text
-    assert text.rstrip().endswith("./app")
-    assert f"MPIOX_STATS_FILE={tmp_path / 's.jsonl'}" in dry("--stats=s.jsonl", "--", "./app")
-    assert dry("--stats", "--", "full").rstrip().endswith(" full")
-    assert dry("--stats", "env", "--", "./app").rstrip().endswith("env -- ./app")
+    done = CliRunner().invoke(main, words, env=variables)
+    usage, _, error = done.output.partition("\nError: ")
+    expected({"status": done.exit_code, "output": error or usage}, hide={r"LD_PRELOAD=\S+": "LD_PRELOAD=LIBRARY"})
 
 
 REFUSED = (
@@ -275,13 +291,6 @@ def test_refuses_what_does_not_exist(
     expected({" ".join(words): " ".join(refused(*words).partition("Error: ")[2].split()) for words in REFUSED})
     for name in ("./Full", "file", "full.jsonl", "stats"):
         assert f"MPIOX_STATS_FILE={pathlib.Path(name).absolute()}" in dry(f"--stats={name}", "--", "./app")
-
-
-@pytest.mark.parametrize("words", [["sbatch", "job.sh"], ["/usr/bin/flux", "submit", "./app"]])
-@pytest.mark.parametrize("options", [["run", "--darshan", "x.darshan"], ["trace", "-o", "x"]])
-def test_what_starts_later_is_not_recorded(options: list[str], words: list[str]) -> None:
-    result = CliRunner().invoke(main, [*options, "--", *words])
-    assert result.exit_code == 2 and "ends before the program starts" in result.output
 
 
 def test_one_rank_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,51 +421,7 @@ def test_a_link_in_the_place_of_the_traces_is_refused(tmp_path: pathlib.Path, mo
     assert [path.name for path in log.folder.iterdir()] == ["new.mpioxtrace"]  # not what a killed run has left
 
 
-def test_every_access_is_part_of_a_log() -> None:
-    result = CliRunner().invoke(main, ["run", "--darshan-dxt", "--", "./app"])
-    assert (result.exit_code, "give --darshan FILE, too" in result.output) == (2, True)
-
-
-def test_variables_that_do_not_exist_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPIOX_STAT", "1")
-    assert "mpiio-ext: MPIOX_STAT does not exist, and has no effect; did you mean MPIOX_STATS?" in dry("./app")
-    monkeypatch.setenv("PMI_RANK", "2")
-    assert "MPIOX_STAT does not exist" not in dry("./app")
-
-
 # ---- hints ----------------------------------------------------------------------------------------------------------
-
-
-def test_hints_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPIOX_HINTS", "*.h5:cb_nodes=4")
-    result = CliRunner().invoke(main, ["hints", "--path", "a.h5", "--json"])
-    assert result.exit_code == 0
-    rows = {row["name"]: row for row in json.loads(result.output)["hints"]}
-    assert (rows["cb_nodes"]["value"], rows["cb_nodes"]["source"]) == ("4", "MPIOX_HINTS")
-    assert rows["mpiox_enable"]["source"] == "default"
-    assert len(rows) >= 16
-
-
-def test_hints_by_name() -> None:
-    result = CliRunner().invoke(main, ["hints", "cb_nodes", "striping_unit", "--json"])
-    assert {row["name"] for row in json.loads(result.output)["hints"]} == {"cb_nodes", "striping_unit"}
-    shown = CliRunner().invoke(main, ["hints", "cb_nodes"]).output
-    assert " cb_nodes " in shown and "striping_unit" not in shown
-    wrong = CliRunner().invoke(main, ["hints", "cb_nods"])
-    assert wrong.exit_code == 2 and "did you mean cb_nodes?" in wrong.output
-
-
-def test_hints_that_somebody_has_set() -> None:
-    result = CliRunner().invoke(main, ["hints", "--changed", "--json"], env={"MPIOX_HINTS": "cb_nodes=3"})
-    rows = {row["name"]: row for row in json.loads(result.output)["hints"]}
-    assert rows["cb_nodes"]["value"] == "3"
-    assert "default" not in {row["source"] for row in rows.values()} and "mpiox_partition" not in rows
-
-
-def test_no_hint_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpiio_ext.hints.in_force", lambda path: [])
-    result = CliRunner().invoke(main, ["hints", "--changed"])
-    assert result.output.startswith("no hint is set")
 
 
 @pytest.mark.parametrize(("columns", "wide"), [("80", False), ("109", False), ("110", True), (None, True)])
@@ -480,18 +445,3 @@ def test_hints_table_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "did you mean cb_nodes?" in result.output
     for name in ("mpiox_partition", "cb_nodes", "striping_unit"):
         assert name in result.output
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["rnu"], "run"),
-        (["delegates", "sttus"], "status"),
-        (["analyze", "querry"], "query"),
-        (["delegates", "arbiter", "slurm-wach"], "slurm-watch"),
-    ],
-)
-def test_a_misspelt_command_is_answered_once(words: list[str], meant: str) -> None:
-    """Also in groups of groups, each of which sees the error."""
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == 2 and result.output.count("Did you mean") == 1 and f"'{meant}'" in result.output
