@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from mpiio_ext.analytics.jobs.bench import bench_table
 from mpiio_ext.analytics.jobs.climate.charts import month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.watch import (
     Options,
+    Shift,
     contradicts,
     falls,
     largest_lasting,
@@ -26,7 +28,6 @@ from mpiio_ext.analytics.jobs.climate.watch import (
     watch,
 )
 from mpiio_ext.analytics.jobs.files import write
-from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.statistics.moved import compared
 from mpiio_ext.cli import main
 from support import report_results as results
@@ -55,16 +56,6 @@ def _histories(*tables: Jobs) -> list[History]:
 # ---- the watch -------------------------------------------------------------------------------------------------------
 
 
-def test_a_fall_is_a_regression_with_its_day_and_the_metric_that_moved() -> None:
-    (found,) = watch(_histories(_fallen()))
-    assert found.regression is not None and found.regression is found.shifts[-1]
-    assert found.regression.time == START + 100 * DAY and found.regression.job == "1100"
-    assert found.regression.change.ratio == pytest.approx(0.6, rel=0.03)
-    assert [one.metric for one in found.regression.moved] == ["fs_ave_oss_cpu"]
-    assert abs(found.regression.own["fs_ave_oss_cpu"] - found.regression.time) <= 2 * DAY
-    assert found.level == pytest.approx(60, rel=0.02)
-
-
 def _drifting() -> Jobs:
     fullness = 30 + 0.4 * np.arange(120) + steps([(120, 1.0)], seed=4)
     return _fallen().joined(
@@ -76,20 +67,14 @@ def _drifting() -> Jobs:
     )
 
 
-def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told() -> None:
+def test_a_metric_that_drifts_differs_before_and_after() -> None:
     table = _drifting()
     (drift,) = [
         one
         for one in compared(table.take(np.arange(80, 100)), table.take(np.arange(100, 120)))
         if one.metric == "fshealth_ost_avg_full_pct"
     ]
-    assert drift.effect == 1.0 and drift.p < 1e-6  # a comparison alone would name it
-    (found,) = watch(_histories(table))
-    assert found.regression is not None
-    assert [one.metric for one in found.regression.moved][:2] == ["fs_ave_oss_cpu", "fs_ave_mds_cpu"]
-    assert [metric(one.metric).extensive for one in found.regression.moved][-1]
-    assert "fshealth_ost_avg_full_pct" not in found.regression.own
-    assert [contradicts(one, worse=True) for one in found.regression.moved][:2] == [False, True]
+    assert drift.effect == 1.0 and drift.p < 1e-6  # a comparison alone names it
 
 
 def _kind(number: int, fall: int | None, system: str = "scratch1") -> Jobs:
@@ -101,22 +86,80 @@ def _kinds() -> list[Jobs]:
     return [_kind(1, 75), _kind(2, 76), _kind(3, 88), _kind(4, None), _kind(5, 80, "b")]
 
 
-def test_a_fall_of_many_histories_is_put_together() -> None:
-    (found,) = falls(watch(_histories(*_kinds())))
-    assert (found.system, found.fallen, found.watched) == ("scratch1", 2, 4)
-    assert found.first == START + 75 * DAY and found.last == START + 76 * DAY
-    assert found.ratio == pytest.approx(0.7, rel=0.03)
+def _quiet(count: int) -> list[Jobs]:
+    return [history(steps([(60, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(count)]
 
 
-def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
-    (risen,) = watch(_histories(_fallen(level=150.0)))
-    assert len(risen.shifts) == 1 and not risen.shifts[0].worse and risen.regression is None
-    (back,) = watch(_histories(history(steps([(60, 100.0), (30, 60.0), (20, 100.0)]))))
-    assert [shift.worse for shift in back.shifts] == [True, False] and back.regression is None
-    (old,) = watch(_histories(_fallen(60)))
-    assert old.shifts and old.regression is None
-    assert watch(_histories(_fallen(60)), Options(within_days=None))[0].regression is not None
-    assert watch(_histories(_fallen(60)), Options(within_days=61))[0].regression is not None
+def _slow_jobs() -> Jobs:
+    values = steps([(100, 100.0)])
+    values[[50, 99]] = 10.0
+    return history(values)
+
+
+def _weak() -> Jobs:
+    return history(steps([(40, 100.0), (20, 97.0)], seed=16))
+
+
+def _without_some() -> Jobs:
+    values = _fallen().numbers(PERFORMANCE).copy()
+    values[10:20] = np.nan
+    return _fallen().joined({PERFORMANCE: values})
+
+
+#: Tables of jobs, and how they are watched.
+WATCHED: dict[str, tuple[Callable[[], list[Jobs]], Options]] = {
+    "a fall": (lambda: [_fallen()], Options()),
+    "a rise": (lambda: [_fallen(level=150.0)], Options()),
+    "a recovery": (lambda: [history(steps([(60, 100.0), (30, 60.0), (20, 100.0)]))], Options()),
+    "old news": (lambda: [_fallen(60)], Options()),
+    "old news, of all days": (lambda: [_fallen(60)], Options(within_days=None)),
+    "old news, of 61 days": (lambda: [_fallen(60)], Options(within_days=61)),
+    "metrics that drift and contradict": (lambda: [_drifting()], Options()),
+    "slow jobs are outliers": (lambda: [_slow_jobs()], Options()),
+    "a fast job is an outlier": (lambda: [history(np.r_[steps([(99, 100.0)]), 200.0])], Options()),
+    "small is good": (lambda: [_fallen()], Options(target="fs_ave_oss_cpu", metrics=[PERFORMANCE])),
+    "jobs without the value": (lambda: [_without_some()], Options()),
+    "a weak change": (lambda: [_weak()], Options(step=0.01)),
+    "a weak change in 21 histories is chance": (lambda: [_weak(), *_quiet(20)], Options(step=0.01)),
+    # 999 orders know no p-value below 0.001, which 41 histories make 0.04.
+    "a real change in 41 histories": (lambda: [_fallen(), *_quiet(40)], Options()),
+    "falls of several histories": (_kinds, Options()),
+}
+
+
+def _day(time: float) -> float:
+    return (time - START) / DAY
+
+
+def _change(shift: Shift) -> dict[str, Any]:
+    """Return a change of level, with the metrics that changed with it and the days of their own changes."""
+    moved = [f"{one.metric}{' contradicts' if contradicts(one, worse=shift.worse) else ''}" for one in shift.moved]
+    p = f"{shift.change.p:.1g}, corrected {shift.p_corrected:.1g}"
+    own = {name: _day(time) for name, time in shift.own.items()}
+    ratio = f"{shift.change.ratio:.3f}, {'worse' if shift.worse else 'better'}"
+    return {"day": _day(shift.time), "job": shift.job, "ratio": ratio, "p": p, "moved": ", ".join(moved), "own": own}
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_what_the_watch_finds(name: str, expected: Expected) -> None:
+    tables, options = WATCHED[name]
+    every = watch(_histories(*tables()), options)
+    assert all(one.regression in (None, one.shifts[-1]) for one in every if one.shifts)
+    found = [
+        {
+            "history": f"{one.motif} on {one.system}, {one.jobs} jobs, level {one.level:.4g}",
+            "regression": one.regression is not None,
+            "changes": [_change(shift) for shift in one.shifts],
+            "outliers": [{**dataclasses.asdict(each), "time": _day(each.time)} for each in one.outliers],
+        }
+        for one in every
+        if one.shifts or len(every) == 1
+    ]
+    together = [
+        {**dataclasses.asdict(fall), **{key: _day(getattr(fall, key)) for key in ("first", "middle", "last")}}
+        for fall in falls(every)
+    ]
+    expected({"histories": len(every), "found": found, "falls": together})
 
 
 @pytest.mark.parametrize(
@@ -149,52 +192,6 @@ def test_the_page_names_an_old_lasting_fall_first(tmp_path: Path) -> None:
     text = Page((tmp_path / "t.html").read_text()).text
     first = text.index("hacc")
     assert "-90 %" in text[first : text.index("Of the others 1 history has fallen within the last 30 days, first ")]
-
-
-def test_single_slow_jobs_are_outliers_and_no_regression() -> None:
-    values = steps([(100, 100.0)])
-    values[[50, 99]] = 10.0
-    (found,) = watch(_histories(history(values)))
-    assert not found.shifts and found.regression is None
-    assert [(one.job, one.value) for one in found.outliers] == [("1050", 10.0), ("1099", 10.0)]
-    assert found.outliers[0].expected == pytest.approx(100, rel=0.02) and found.outliers[0].score < -3.5
-    assert found.outliers[0].worse
-    (high,) = watch(_histories(history(np.r_[steps([(99, 100.0)]), 200.0])))
-    assert [one.worse for one in high.outliers] == [False]
-
-
-def test_what_is_watched_can_be_small_for_good() -> None:
-    table = _fallen()
-    (found,) = watch(_histories(table), Options(target="fs_ave_oss_cpu", metrics=[PERFORMANCE]))
-    assert found.regression is not None and found.regression.change.after > found.regression.change.before
-    assert [one.metric for one in found.regression.moved] == [PERFORMANCE]
-
-
-def _quiet(count: int) -> list[Jobs]:
-    return [history(steps([(60, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(count)]
-
-
-def test_p_values_are_corrected_over_all_histories_also_those_without_a_change() -> None:
-    weak = history(steps([(40, 100.0), (20, 97.0)], seed=16))
-    step = Options(step=0.01)
-    (alone,) = watch(_histories(weak), step)
-    assert len(alone.shifts) == 1 and 0.001 < alone.shifts[0].change.p <= 0.01
-    assert not watch(_histories(weak, *_quiet(20)), step)[0].shifts  # one such change in 21 histories is chance
-
-
-def test_a_real_change_among_many_histories_has_the_random_orders_it_needs() -> None:
-    (found, *others) = watch(_histories(_fallen(), *_quiet(40)))
-    assert len(found.shifts) == 1 and not any(one.shifts for one in others)
-    # 999 orders know no p-value below 0.001, which 41 histories make 0.04.
-    assert found.shifts[0].change.p < 1 / 4000
-    assert found.shifts[0].p_corrected == pytest.approx(41 * found.shifts[0].change.p) and found.regression
-
-
-def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
-    values = _fallen().numbers(PERFORMANCE).copy()
-    values[10:20] = np.nan
-    (found,) = watch(_histories(_fallen().joined({PERFORMANCE: values})))
-    assert found.jobs == 110 and found.regression is not None and found.regression.time == START + 100 * DAY
 
 
 # ---- what the watch cannot see ---------------------------------------------------------------------------------------
