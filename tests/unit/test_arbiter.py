@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.errors import ArgumentError
 from support.announcing import announce
+from support.expected import Expected
 
 # ---- announcements --------------------------------------------------------------------------------------------------
 
@@ -96,86 +98,123 @@ def counts_of(arbiter: Arbiter) -> dict[str, int]:
     return {job: len(nodes) for job, nodes in arbiter.map.jobs.items()}
 
 
-def test_jobs_come_and_go(tmp_path: pathlib.Path) -> None:
-    curves = {"fast": {1: 100.0, 2: 190.0, 4: 300.0}, "flat": {1: 50.0, 4: 51.0}}
-    with Arbiter(tmp_path, Settings(io_nodes=5, curves=curves), lambda _: None) as arbiter:
-        assert arbiter.step() and arbiter.map.jobs == {}
-        announce(tmp_path, "one", program="fast")
-        assert arbiter.step() and len(arbiter.map.jobs["one"]) == 4
-        announce(tmp_path, "two", program="flat")
-        assert arbiter.step()
-        assert counts_of(arbiter) == {"one": 4, "two": 1}
-        assert not arbiter.step()  # nothing has changed
-        announce(tmp_path, "three", program="fast", delegates=2)
-        assert arbiter.step() and {len(arbiter.map.jobs[job]) for job in ("one", "three")} == {2}
-        (tmp_path / "jobs" / "one").unlink()
-        assert arbiter.step() and sorted(arbiter.map.jobs) == ["three", "two"]
-        assert mapfile.read(tmp_path) == arbiter.map
+#: A job that announces itself, with what it says; settings that are in force from then on; a job that ends.
+Event = tuple[str, dict[str, Any]] | Settings | str
+FAST_AND_FLAT = {"fast": {1: 100.0, 2: 190.0, 4: 300.0}, "flat": {1: 50.0, 4: 51.0}}
+#: Each job was measured with two I/O nodes or more.
+TWO_OR_MORE = {"app": {2: 100.0, 4: 150.0}}
+FAST_AND_SLOW = {"fast": {1: 100.0, 2: 200.0, 3: 300.0}, "slow": {1: 10.0, 2: 25.0, 3: 30.0}}
+NOISY = FAST_AND_SLOW | {"fast": {1: 100.0, 2: [190.0, 200.0, 210.0], 3: [10.0, 300.0, 650.0]}}
+NAMES = {"flow-3": {1: 10.0, 2: 20.0}, "large": {16: 500.0}, "other": {1: 5.0}}
+TEN_EACH = {"app": {count: 10.0 * count for count in range(1, 9)}}
+SHARING = {"fast": {1: 100.0, 2: 300.0, 3: 600.0}, "slow": {1: 10.0, 2: 11.0}}
 
 
-def test_more_jobs_than_io_nodes(tmp_path: pathlib.Path) -> None:
-    """Everybody has one, shared; MCKP has no allocation within the pool, SIZE decides, and the arbiter says so."""
+def mckp(**more: Any) -> list[Event]:
+    return [Settings(io_nodes=4, **{"curves": FAST_AND_SLOW, **more})]
+
+
+def limited(**more: Any) -> list[Event]:
+    return [Settings(io_nodes=8, curves=TEN_EACH, **more)]
+
+
+#: The first settings, and what happens before each step.
+SCENARIOS: dict[str, tuple[Settings, list[list[Event]]]] = {
+    "jobs come and go": (
+        Settings(io_nodes=5, curves=FAST_AND_FLAT),
+        [
+            [],
+            [("one", {"program": "fast"})],
+            [("two", {"program": "flat"})],
+            [],
+            [("three", {"program": "fast", "delegates": 2})],
+            ["one"],
+        ],
+    ),
+    # everybody has one, shared; MCKP has no allocation within the pool, SIZE decides, and the arbiter says so
+    "more jobs than I/O nodes": (Settings(io_nodes=2), [[(f"job{number}", {}) for number in range(5)]]),
+    # the pool has five for three jobs
+    "no allocation": (
+        Settings(io_nodes=5, curves=TWO_OR_MORE),
+        [[("large", {"nodes": 6}), ("small", {"nodes": 2}), ("tiny", {"nodes": 2})]],
+    ),
+    # SIZE and STATIC count the compute nodes that jobs announce; a job that says nothing counts as one
+    "sizes are compute nodes": (
+        Settings(io_nodes=8, policy="size"),
+        [
+            [("a", {"nodes": 6, "ranks": 6}), ("b", {"nodes": 2, "ranks": 64})],
+            [("b", {})],
+            [Settings(io_nodes=8, policy="static", compute_nodes=16)],
+        ],
+    ),
+    # weights, floor, hysteresis and confidence each change what the jobs get
+    "settings of MCKP": (
+        Settings(io_nodes=4, curves=FAST_AND_SLOW),
+        [
+            [("fast", {"program": "fast"}), ("slow", {"program": "slow"})],
+            mckp(hysteresis=10.0, weights={"slow": 50.0}),
+            mckp(migration_cost_s=600.0, horizon_s=600.0, weights={"slow": 10.0}),
+            mckp(weights={"slow": 50.0}),
+            mckp(floor=0.5),
+            mckp(curves=NOISY),
+            mckp(curves=NOISY, confidence=0.95),
+        ],
+    ),
+    # no curves: whoever comes, those that fit keep what they have
+    "live jobs of one kind": (
+        Settings(io_nodes=3, compute_nodes=64),
+        [[("c", {"nodes": 32})], [("d", {"nodes": 32})], [("b", {"nodes": 32})], ["d"]],
+    ),
+    "programs without a curve": (
+        Settings(io_nodes=4, curves=NAMES),
+        [
+            [(name, {"program": program})]
+            for name, program in {"a": "flow3", "b": "flow3", "c": "large", "d": "flow-3"}.items()
+        ],
+    ),
+    # at most so many I/O nodes, and only numbers that divide its compute nodes
+    "limits of a job": (
+        Settings(io_nodes=8, curves=TEN_EACH),
+        [[("a", {"nodes": 6})], limited(most=5), limited(divisible=True), limited(divisible=True, most=5)],
+    ),
+    # jobs that gain little share I/O node 0, the others have theirs alone; more unknown jobs than nodes fit, too
+    "the shared I/O node": (
+        Settings(io_nodes=4, curves=SHARING, shared_node=True),
+        [
+            [("f", {"program": "fast"})],
+            [("s1", {"program": "slow"})],
+            [("s2", {"program": "slow"})],
+            [],
+            [(f"u{number}", {"program": "unknown"}) for number in range(6)],
+        ],
+    ),
+}
+
+
+def happens(folder: pathlib.Path, event: Event) -> None:
+    if isinstance(event, Settings):
+        settings.write(folder, event)
+    elif isinstance(event, str):
+        (folder / "jobs" / event).unlink()
+    else:
+        announce(folder, event[0], **event[1])
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenarios(name: str, tmp_path: pathlib.Path, expected: Expected) -> None:
+    """The I/O nodes of each job after each step, and the lines that the arbiter prints."""
+    first, steps = SCENARIOS[name]
     lines: list[str] = []
-    with Arbiter(tmp_path, Settings(io_nodes=2), lines.append) as arbiter:
-        for number in range(5):
-            announce(tmp_path, f"job{number}")
-        arbiter.step()
-        assert {len(nodes) for nodes in arbiter.map.jobs.values()} == {1}
-        load = [sum(node in nodes for nodes in arbiter.map.jobs.values()) for node in range(2)]
-        assert sorted(load) == [2, 3]
-    assert any("size of the jobs" in line for line in lines)
-
-
-def test_without_an_allocation_size_decides(tmp_path: pathlib.Path) -> None:
-    """Each job was measured with two I/O nodes or more, the pool has five for three jobs."""
-    lines: list[str] = []
-    curves = {"app": {2: 100.0, 4: 150.0}}
-    with Arbiter(tmp_path, Settings(io_nodes=5, curves=curves), lines.append) as arbiter:
-        announce(tmp_path, "large", nodes=6)
-        announce(tmp_path, "small", nodes=2)
-        announce(tmp_path, "tiny", nodes=2)
-        arbiter.step()
-        assert counts_of(arbiter) == {"large": 3, "small": 1, "tiny": 1}
-        assert len({node for nodes in arbiter.map.jobs.values() for node in nodes}) == 5
-    assert sum("size of the jobs" in line for line in lines) == 1
-
-
-def test_sizes_are_compute_nodes(tmp_path: pathlib.Path) -> None:
-    """SIZE and STATIC count the compute nodes that jobs announce; a job that says nothing counts as one."""
-    with Arbiter(tmp_path, Settings(io_nodes=8, policy="size"), lambda _: None) as arbiter:
-        announce(tmp_path, "a", nodes=6, ranks=6)
-        announce(tmp_path, "b", nodes=2, ranks=64)
-        arbiter.step()
-        assert counts_of(arbiter) == {"a": 6, "b": 2}
-        announce(tmp_path, "b")
-        arbiter.step()
-        assert counts_of(arbiter) == {"a": 7, "b": 1}
-        settings.write(tmp_path, Settings(io_nodes=8, policy="static", compute_nodes=16))
-        arbiter.step()
-        assert counts_of(arbiter) == {"a": 3, "b": 1}
-
-
-def test_settings_of_mckp(tmp_path: pathlib.Path) -> None:
-    """Weights, floor, hysteresis and confidence each change what the jobs get."""
-    curves = {"fast": {1: 100.0, 2: 200.0, 3: 300.0}, "slow": {1: 10.0, 2: 25.0, 3: 30.0}}
-
-    def given(**more: object) -> dict[str, int]:
-        settings.write(tmp_path, Settings(io_nodes=4, curves=curves, **more))  # type: ignore[arg-type]
-        arbiter.step()
-        return counts_of(arbiter)
-
-    with Arbiter(tmp_path, Settings(io_nodes=4, curves=curves), lambda _: None) as arbiter:
-        announce(tmp_path, "fast", program="fast")
-        announce(tmp_path, "slow", program="slow")
-        assert given() == {"fast": 3, "slow": 1}
-        assert given(hysteresis=10.0, weights={"slow": 50.0}) == {"fast": 3, "slow": 1}
-        assert given(migration_cost_s=600.0, horizon_s=600.0, weights={"slow": 10.0}) == {"fast": 3, "slow": 1}
-        assert given(weights={"slow": 50.0}) == {"fast": 1, "slow": 3}
-        assert given(floor=0.5) == {"fast": 2, "slow": 2}
-        curves["fast"] = {1: 100.0, 2: [190.0, 200.0, 210.0], 3: [10.0, 300.0, 650.0]}  # type: ignore[dict-item]
-        assert given() == {"fast": 3, "slow": 1}
-        assert given(confidence=0.95)["fast"] == 2
-        assert settings.read(tmp_path) == arbiter._settings
+    found = []
+    with Arbiter(tmp_path, first, lines.append) as arbiter:
+        for events in steps:
+            for event in events:
+                happens(tmp_path, event)
+            changed = "" if arbiter.step() else "as before: "
+            nodes = "; ".join(f"{job} {','.join(map(str, own))}" for job, own in arbiter.map.jobs.items())
+            found.append(f"{changed}{nodes or 'no jobs'}")
+        assert (mapfile.read(tmp_path), settings.read(tmp_path)) == (arbiter.map, arbiter._settings)
+    expected({"maps": found, "lines": lines})
 
 
 def test_static_leaves_running_jobs_alone(tmp_path: pathlib.Path) -> None:
@@ -214,65 +253,6 @@ def test_a_pool_of_256(tmp_path: pathlib.Path) -> None:
         assert len(given) == len(set(given)) == 256
     with pytest.raises(ArgumentError, match="/io_nodes: 577 is greater than 576"):
         settings.decode('{"io_nodes": 577}')
-
-
-def test_live_jobs_of_one_kind_stay(tmp_path: pathlib.Path) -> None:
-    """No curves: whoever comes, those that fit keep what they have."""
-    with Arbiter(tmp_path, Settings(io_nodes=3, compute_nodes=64), lambda _: None) as arbiter:
-        for name in "cd":
-            announce(tmp_path, name, nodes=32)
-            arbiter.step()
-        assert counts_of(arbiter) == {"c": 2, "d": 1}
-        announce(tmp_path, "b", nodes=32)
-        arbiter.step()
-        before = counts_of(arbiter)
-        assert before == {"b": 1, "c": 1, "d": 1}
-        (tmp_path / "jobs" / "d").unlink()
-        arbiter.step()
-        assert sum(counts_of(arbiter).values()) == 3
-
-
-def test_programs_without_a_curve_are_named(tmp_path: pathlib.Path) -> None:
-    lines: list[str] = []
-    curves = {"flow-3": {1: 10.0, 2: 20.0}, "large": {16: 500.0}, "other": {1: 5.0}}
-    with Arbiter(tmp_path, Settings(io_nodes=4, curves=curves), lines.append) as arbiter:
-        for name, program in (("a", "flow3"), ("b", "flow3"), ("c", "large"), ("d", "flow-3")):
-            announce(tmp_path, name, program=program)
-            arbiter.step()
-    told = [line for line in lines if line.startswith("program ")]
-    assert len(told) == 2, told
-    assert "program flow3: no curve of that name" in told[0] and "there are flow-3" in told[0]
-    assert "program large: its curve has no point from 1 to 4" in told[1]
-
-
-def test_limits_of_a_job(tmp_path: pathlib.Path) -> None:
-    """At most so many I/O nodes, and only numbers that divide its compute nodes."""
-    curves = {"app": {count: 10.0 * count for count in range(1, 9)}}
-    with Arbiter(tmp_path, Settings(io_nodes=8, curves=curves), lambda _: None) as arbiter:
-        announce(tmp_path, "a", nodes=6)
-        for more, number in (({}, 8), ({"most": 5}, 5), ({"divisible": True}, 6), ({"divisible": True, "most": 5}, 3)):
-            settings.write(tmp_path, Settings(io_nodes=8, curves=curves, **more))  # type: ignore[arg-type]
-            arbiter.step()
-            assert counts_of(arbiter) == {"a": number}
-
-
-def test_the_shared_io_node(tmp_path: pathlib.Path) -> None:
-    """Jobs that gain little share I/O node 0, the others have theirs alone; more unknown jobs than nodes fit, too."""
-    lines: list[str] = []
-    curves = {"fast": {1: 100.0, 2: 300.0, 3: 600.0}, "slow": {1: 10.0, 2: 11.0}}
-    chosen = Settings(io_nodes=4, curves=curves, shared_node=True)
-    with Arbiter(tmp_path, chosen, lines.append) as arbiter:
-        for name, program in (("f", "fast"), ("s1", "slow"), ("s2", "slow")):
-            announce(tmp_path, name, program=program)
-            arbiter.step()
-        assert arbiter.map.jobs == {"f": (1, 2, 3), "s1": (0,), "s2": (0,)}
-        assert not arbiter.step()
-        for number in range(6):
-            announce(tmp_path, f"u{number}", program="unknown")
-        arbiter.step()
-        own = [node for nodes in arbiter.map.jobs.values() for node in nodes if node > 0]
-        assert sorted(own) == [1, 2, 3] and all(arbiter.map.jobs.values())
-    assert not any("size of the jobs" in line for line in lines)
 
 
 def test_a_full_disk_under_the_folder(tmp_path: pathlib.Path) -> None:
@@ -450,7 +430,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_command(tmp_path: pathlib.Path) -> None:
+def test_the_command(tmp_path: pathlib.Path, expected: Expected) -> None:
     folder = str(tmp_path)
     nobody = run("--dir", folder, "--status")
     assert nobody.returncode == 2 and "no arbiter has ever served" in nobody.stderr
@@ -467,7 +447,7 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     status = json.loads(run("--dir", folder, "--status").stdout)
     assert status["serving"] is False and status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
     assert status["jobs"][0]["ranks"] == 4
-    mckp = (
+    words = (
         "--policy",
         "mckp",
         "--floor",
@@ -491,11 +471,8 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
         "--divisible",
         "--shared-node",
     )
-    assert run("--dir", folder, "--set", *mckp).returncode == 0
-    found = settings.read(tmp_path)
-    assert (found.floor, found.hysteresis, found.confidence, found.compute_nodes) == (0.25, 0.1, 0.9, 512)
-    assert (found.migration_cost_s, found.horizon_s, found.weights) == (2, 60, {"app": 3.0, "x": 2.0})
-    assert (found.most, found.divisible, found.shared_node) == (2, True, True)
+    assert run("--dir", folder, "--set", *words).returncode == 0
+    expected(settings.read(tmp_path))
     assert run("--dir", folder, "--set", "--weight", "app=much").returncode == 2
     wrong = run("--dir", folder, "--set", "--policy", "best")
     assert wrong.returncode == 2 and "best" in wrong.stderr
