@@ -21,115 +21,65 @@ from mpiio_ext.delegates.arbiter.slurm import connector, scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.errors import MpiioExtError
+from support.expected import Expected
 
 #: What Slurm 22.05.8 printed of the same jobs: the query of `slurm-watch`, that in its help with steps, and JSON.
 SAMPLES = pathlib.Path(__file__).parents[1] / "samples" / "slurm"
-#: As `squeue --Format=JobID:20|,...` of Slurm 22.05 prints it: padded, and a separator at the end of some columns.
-FORMAT = """\
-JOBID               |STATE               |NODES       |TASKS       |NAME
-1201                |RUNNING             |4           |128         |ior write|read
-1202                |COMPLETING          |1           |1           |cm1
-1203                |PENDING             |2           |64          |waits
-1204                |SUSPENDED           |1           |8           |s
-"""
+TEXTS = {name: (SAMPLES / name).read_text(encoding="utf-8") for name in ("squeue.txt", "sacct.txt", "squeue.json")}
 #: `squeue --all --states=all --format='%A|%T|%D|%C|%j'`.
 SHORT = """\
 JOBID|STATE|NODES|CPUS|NAME
-1201|RUNNING|4|128|ior
-1202|COMPLETED|1|48|old
-"""
-#: `sacct --allusers --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS`, with steps.
-SACCT = """\
-JobIDRaw|JobName|State|NNodes|NTasks|AllocCPUS
-1201|ior|RUNNING|4||192
-1201.batch|batch|RUNNING|1|1|48
-1201.extern|extern|RUNNING|4|4|192
-1201.0|ior|RUNNING|4|128|192
-1205|done|CANCELLED by 1000|2||96
-1205.0|done|CANCELLED|2|96|96
-1206|two|RUNNING|1||1
-1206+1|two|RUNNING|3||96
+53|RUNNING|4|128|ior
+57|COMPLETED|1|48|old
 """
 
 
-def number(value: int) -> dict[str, object]:
-    """As Slurm 23 has numbers."""
-    return {"set": True, "infinite": False, "number": value}
+def listed(**states: str) -> str:
+    """Return what squeue printed, with jobs in these states alone: ``job53="RUNNING"``."""
+    head, *lines = TEXTS["squeue.txt"].splitlines()
+    wanted = {name.removeprefix("job"): state for name, state in states.items()}
+    rows = [line.split("|", 4) for line in lines if line.split()[0] in wanted]
+    kept = ["|".join([*row[:3], f"{wanted[row[0].strip()]:20}", row[4]]) for row in rows]
+    return "\n".join([head, *kept, ""])
 
 
-NEW_JSON = json.dumps(
-    {
-        "meta": {},
-        "jobs": [
-            {
-                "job_id": 1201,
-                "job_state": ["RUNNING"],
-                "node_count": number(4),
-                "tasks": number(128),
-                "cpus": number(192),
-                "name": "ior",
-            },
-            {
-                "job_id": 1202,
-                "job_state": ["COMPLETED", "COMPLETING"],
-                "node_count": number(1),
-                "tasks": number(1),
-                "cpus": number(1),
-                "name": "cm1",
-            },
-            {
-                "job_id": 1203,
-                "job_state": ["PENDING"],
-                "node_count": {"set": False, "infinite": False, "number": 0},
-                "tasks": {"set": False, "infinite": False, "number": 0},
-                "name": "waits",
-            },
-        ],
-        "errors": [],
-    }
-)
-OLD_JSON = json.dumps(
-    {"jobs": [{"job_id": 1201, "job_state": "RUNNING", "node_count": 4, "tasks": 128, "name": "ior"}]}
-)
-SACCT_JSON = json.dumps(
-    {
-        "jobs": [
-            {
-                "job_id": 1201,
-                "state": {"current": ["RUNNING"], "reason": "None"},
-                "allocation_nodes": 4,
-                "name": "ior",
-                "required": {"CPUs": 192},
-                "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}],
-            },
-            {"job_id": 1205, "state": {"current": "TIMEOUT"}, "allocation_nodes": 2, "name": "x", "steps": []},
-        ]
-    }
-)
+def of_slurm_23() -> str:
+    """Return a list in which numbers are objects, unknown ones too, and a job has several states."""
+    document = json.loads(TEXTS["squeue.json"])
+    for item in document["jobs"]:
+        for name in ("node_count", "tasks", "cpus"):
+            item[name] = {"set": item["job_state"] != "PENDING", "infinite": False, "number": item[name]}
+        item["job_state"] = ["COMPLETED", "COMPLETING"] if item["job_state"] == "FAILED" else [item["job_state"]]
+    return json.dumps(document)
 
 
-@pytest.mark.parametrize(
-    ("text", "processes"),
-    [(FORMAT, 128), (SHORT, 128), (SACCT, 128), (NEW_JSON, 128), (OLD_JSON, 128), (SACCT_JSON, 128)],
-)
-def test_every_form_of_a_list(text: str, processes: int) -> None:
-    jobs, bad = parse(text)
-    assert not bad
-    first = jobs[0]
-    assert (first.id, first.phase, first.nodes, first.processes) == ("1201", "running", 4, processes)
-    assert first.name.startswith("ior")
+def without_raw_ids() -> str:
+    """Return the list of sacct, whose first column then names the parts of a job by ``54+1``."""
+    return "\n".join(line.partition("|")[2] for line in TEXTS["sacct.txt"].splitlines())
 
 
-@pytest.mark.parametrize("name", ["squeue.txt", "squeue.json", "sacct.txt", "sacct.json"])
-def test_what_a_real_slurm_printed(name: str) -> None:
+FORMS = {
+    **TEXTS,
+    "sacct.json": (SAMPLES / "sacct.json").read_text(encoding="utf-8"),
+    "Slurm 23": of_slurm_23(),
+    "short": SHORT,
+    "sacct without raw numbers": without_raw_ids(),
+    "cancelled": TEXTS["sacct.txt"].replace("FAILED", "CANCELLED by 1000"),
+    "other states": listed(job53="COMPLETING", job54="SUSPENDED", job55="SUSPENDED"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_of_a_list(name: str, expected: Expected) -> None:
     """The components of a heterogeneous job are one job, and a name may have the separator of the columns."""
-    jobs, bad = parse((SAMPLES / name).read_text(encoding="utf-8"))
+    jobs, bad = parse(FORMS[name])
     assert not bad
-    assert {job.id: (job.phase, job.nodes, job.processes, job.name) for job in jobs if job.phase != "waiting"} == {
-        "53": ("running", 1, 1, "a|b c"),
-        "54": ("running", 3, 5, "het"),
-        "57": ("ended", 1, 1, "fails"),
-    }
+    expected([f"{one.id} {one.phase} ({one.state}): {one.nodes} nodes, {one.processes}, {one.name}" for one in jobs])
+
+
+def test_words_of_states(expected: Expected) -> None:
+    words = ("R", "CG", "OOM", "CANCELLED+", "cancelled by 12", "", "WARM")
+    expected({f"'{word}'": phase(word) for word in words})
 
 
 def test_the_parts_of_a_job_come_in_any_order() -> None:
@@ -140,23 +90,6 @@ def test_the_parts_of_a_job_come_in_any_order() -> None:
     for order in (lines, lines[::-1], requeued):
         jobs = {job.id: job for job in parse(head + "\n".join(order))[0]}
         assert set(jobs) == {"54", "56"} and jobs["54"] == whole
-
-
-def test_what_states_mean() -> None:
-    assert {job.id: job.phase for job in parse(FORMAT)[0]} == {
-        "1201": "running",
-        "1202": "ending",
-        "1203": "waiting",
-        "1204": "paused",
-    }
-    assert {job.id: job.phase for job in parse(NEW_JSON)[0]} == {"1201": "running", "1202": "ending", "1203": "waiting"}
-    assert parse(NEW_JSON)[0][2].nodes is None  # not 0
-    assert parse(SACCT)[0][1].phase == "ended" and parse(SACCT)[0][1].processes == 96
-    assert parse(SACCT)[0][2].nodes == 4 and parse(SACCT)[0][2].processes == 97  # parts of one job
-    assert parse(FORMAT)[0][0].name == "ior write|read"  # the last column may have separators
-    for word in ("R", "CG", "OOM", "CANCELLED+", "cancelled by 12"):
-        assert phase(word) != "unknown", word
-    assert phase("") == phase("WARM") == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -288,39 +221,32 @@ def old(folder: pathlib.Path, identity: str, seconds: float) -> None:
     os.utime(folder / scheduled.FOLDER / identity, (then, then))
 
 
-def test_a_list_becomes_files(tmp_path: pathlib.Path) -> None:
-    def states() -> dict[str, str]:
-        return {one.id: one.state for one in scheduled.read_all(tmp_path)[0]}
+def test_a_list_becomes_files(tmp_path: pathlib.Path, expected: Expected) -> None:
+    every = listed(job53="RUNNING", job54="SUSPENDED", job55="SUSPENDED", job56="PENDING", job57="COMPLETING")
+    short = listed(job53="RUNNING", job57="COMPLETED")
+    steps = {}
 
-    connector.sync(tmp_path, FORMAT)
-    assert states() == {"1201": "RUNNING", "1202": "COMPLETING", "1204": "SUSPENDED"}  # who waits has nothing
+    def sync(what: str, text: str, *too_old: str, age_s: float = connector.GRACE_S + 5, whole: bool = True) -> None:
+        for name in too_old:
+            old(tmp_path, name, age_s)
+        changed, _ = connector.sync(tmp_path, text, whole=whole)
+        found = ", ".join(f"{one.id} {one.state}" for one in scheduled.read_all(tmp_path)[0])
+        steps[what] = {"jobs": found, "changed": changed}
+
+    sync("who waits has nothing", every)
     scheduled.write(tmp_path, job("1300"))  # by the prolog, after the list was taken
-    changed, _ = connector.sync(tmp_path, SHORT)
-    assert states() == {"1201": "RUNNING", "1202": "COMPLETED", "1204": "SUSPENDED", "1300": "RUNNING"}
-    assert len(changed) == 2, changed  # 1202 has ended; 1201 has another name
-    assert not connector.sync(tmp_path, SHORT)[0]
-    for name in ("1204", "1300"):
-        old(tmp_path, name, connector.GRACE_S + 5)
-    connector.sync(tmp_path, SHORT, whole=False)
-    assert states()["1204"] == "SUSPENDED"
-    assert {*connector.sync(tmp_path, SHORT)[0]} == {
-        f"{name}: is not in the list any more; its own announcement decides whether it has ended"
-        for name in ("1204", "1300")
-    }
-    assert states()["1204"] == states()["1300"] == "UNLISTED"
-    connector.sync(tmp_path, FORMAT)
-    assert states()["1204"] == "SUSPENDED"  # it is there again
-    old(tmp_path, "1204", connector.GRACE_S + 5)
-    connector.sync(tmp_path, SHORT)
-    assert states()["1204"] == "SUSPENDED"  # one list is not enough
-    connector.sync(tmp_path, SHORT)
-    old(tmp_path, "1300", connector.FORGET_S + 5)
-    connector.sync(tmp_path, SHORT)
-    assert "1300" not in states() and "1204" in states()
-    before = states()
+    sync("one has ended", short)
+    sync("again", short)
+    sync("two are missing in a part of the list", short, "54", "1300", whole=False)
+    sync("two are missing", short)
+    sync("one is there again", every)
+    sync("one list is not enough", short, "54")
+    sync("another list", short)
+    sync("one is forgotten", short, "1300", age_s=connector.FORGET_S + 5)
     with pytest.raises(SlurmError):
-        connector.sync(tmp_path, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
-    assert states() == before
+        sync("no list", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
+    sync("after that", short)
+    expected(steps)
 
 
 # ---- the arbiter -----------------------------------------------------------------------------------------------------
@@ -386,21 +312,21 @@ def test_nodes_of_older_libraries(tmp_path: pathlib.Path) -> None:
 
 def test_a_list_that_lacks_a_job_does_not_end_it(tmp_path: pathlib.Path) -> None:
     """A controller that begins anew lists nobody, and one with PrivateData=jobs hides the jobs of others."""
-    nobody = FORMAT.splitlines()[0] + "\n"
+    nobody = listed()
     settings = Settings(io_nodes=4, policy="size", lease_s=1000, reserve_s=1000)
     with Arbiter(tmp_path, settings, lambda _: None) as arbiter:
-        announce(tmp_path, "a", "1201")
-        connector.sync(tmp_path, FORMAT)
+        announce(tmp_path, "a", "53")
+        connector.sync(tmp_path, listed(job53="RUNNING"))
         arbiter.step()
         assert set(arbiter.map.jobs) == {"a"}
         scheduled.write(tmp_path, job("1400"))  # has not announced itself
         assert arbiter.step() and set(arbiter.map.jobs) == {"a", "slurm-1400"}
         for _ in range(3):
-            for name in ("1201", "1400"):
+            for name in ("53", "1400"):
                 old(tmp_path, name, connector.GRACE_S + 5)
             connector.sync(tmp_path, nobody)
         assert arbiter.step() and set(arbiter.map.jobs) == {"a"}  # it lives; the other one is not expected any more
-        connector.sync(tmp_path, FORMAT.replace("RUNNING ", "TIMEOUT "))
+        connector.sync(tmp_path, listed(job53="TIMEOUT"))
         assert arbiter.step() and not arbiter.map.jobs
 
 
@@ -428,35 +354,39 @@ def run(*words: str, path: pathlib.Path | None = None, given: str = "") -> subpr
     )
 
 
-def test_watching(tmp_path: pathlib.Path) -> None:
+def test_watching(tmp_path: pathlib.Path, expected: Expected) -> None:
     folder = tmp_path / "arbiter"
     folder.mkdir()
     (tmp_path / "bin").mkdir()
-    squeue = fake(tmp_path / "bin" / "squeue", FORMAT + "bad line\n")
-    done = run("slurm-watch", "--dir", str(folder), "--once", path=tmp_path / "bin")
-    assert done.returncode == 0, done.stderr
-    assert "1201: RUNNING" in done.stdout and "left out: line 6" in done.stderr
+    squeue = tmp_path / "bin" / "squeue"
+    found = {}
+
+    def watch(what: str, *words: str, printed: str = "", status: int = 0, given: str = "") -> None:
+        fake(squeue, printed, status)
+        where = () if "--dir" in words else ("--dir", str(folder))
+        done = run("slurm-watch", *where, *words, path=tmp_path / "bin", given=given)
+        jobs = ", ".join(one.id for one in scheduled.read_all(folder)[0])
+        found[what] = {
+            "status": done.returncode,
+            "output": done.stdout,
+            "errors": done.stderr.rpartition("Error: ")[2],
+            "jobs": jobs,
+        }
+
+    watch("a list with a bad line", "--once", printed=listed(job53="RUNNING", job57="COMPLETING") + "bad line\n")
     assert pathlib.Path(f"{squeue}.args").read_text().split() == list(connector.COMMAND[1:])
-    assert {one.id for one in scheduled.read_all(folder)[0]} == {"1201", "1202", "1204"}
-    fake(squeue, "", 1)
-    failed = run("slurm-watch", "--dir", str(folder), "--once", path=tmp_path / "bin")
-    assert failed.returncode == 2 and "exit status 1" in failed.stderr and "Traceback" not in failed.stderr
-    fake(squeue, "")  # no output, no error: not even the names of columns
-    empty = run("slurm-watch", "--dir", str(folder), "--once", path=tmp_path / "bin")
-    assert empty.returncode == 2 and "columns" in empty.stderr
-    assert {one.id for one in scheduled.read_all(folder)[0]} == {"1201", "1202", "1204"}
-    given = run("slurm-watch", "--dir", str(folder), "--input", "-", "--part", given=SACCT)
-    assert given.returncode == 0 and {one.id for one in scheduled.read_all(folder)[0]} >= {"1206", "1204"}
-    other = run("slurm-watch", "--dir", str(folder), "--once", "--command", f"{fake(tmp_path / 'jobs', OLD_JSON)} -x")
-    assert other.returncode == 0, other.stderr
-    nowhere = run("slurm-watch", "--dir", str(tmp_path / "nowhere"), "--once")
-    assert nowhere.returncode == 2 and "no such folder" in nowhere.stderr
+    watch("an error", "--once", status=1)
+    watch("no output, not even the names of columns", "--once")
+    watch("a part of a list", "--input", "-", "--part", given=TEXTS["sacct.txt"])
+    watch("another command", "--once", "--command", f"{fake(tmp_path / 'jobs', TEXTS['squeue.json'])} -x")
+    watch("no such folder", "--dir", str(tmp_path / "nowhere"), "--once")
+    expected(found)
 
 
 def test_the_command_in_help_prints_what_is_understood() -> None:
     """With the first line of columns: the form of the list in ``sacct.txt``."""
     text = " ".join(run("slurm-watch", "--help").stdout.split())
-    columns = (SAMPLES / "sacct.txt").read_text().splitlines()[0].replace("|", ",")
+    columns = TEXTS["sacct.txt"].splitlines()[0].replace("|", ",")
     assert f"--parsable2 --format={columns} |" in text and "sacct -a -n" not in text
 
 
