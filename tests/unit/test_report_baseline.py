@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,7 @@ from mpiio_ext.report.baseline import compare, falls_below, judge_change
 from mpiio_ext.report.environment import differences
 from mpiio_ext.report.load import load_all
 from support import report_results as results
+from support.html_page import Page
 
 FIGURES = st.lists(st.floats(0.001, 1e6), min_size=3, max_size=6)
 
@@ -191,80 +193,47 @@ def folders(tmp_path):
     return tmp_path
 
 
-def invoke(folder, *arguments: object):
-    return CliRunner().invoke(main, ["bench", "report", str(folder / "new"), *map(str, arguments)])
+def few(folder):
+    """Leave too few repetitions for a judgment."""
+    results.write(folder / "new" / "results.json", results.document(runs_of({"native": [1, 2], "auto": [5]})))
 
 
-def test_json(folders, monkeypatch):
-    monkeypatch.chdir(folders)
-    result = invoke(folders, "--baseline", folders / "old", "--json", "--fail-below", 0.9)
-    assert result.exit_code == 1
-    document = json.loads(result.stdout)
-    assert document["counts"] == {"faster": 0, "within noise": 2, "slower": 1, "not judged": 0}
-    (failed,) = [item for item in document["matched"] if item["failed"]]
-    assert (failed["strategy"], failed["judgment"], failed["ratio"]) == ("auto", "slower", 0.5)
-    assert failed["baseline"] == {"median_mb_per_s": 210, "min_mb_per_s": 200, "max_mb_per_s": 220, "repetitions": 3}
-    assert (failed["ratio_min"], failed["ratio_max"]) == (100 / 220, 110 / 200)
-    assert "below 0.9: interleaved blocks of 512 B [MPI-IO], write, auto: 0.50× (0.45–0.55)" in result.stderr
-    assert sorted(item.name for item in folders.iterdir()) == ["new", "old"]
-
-
-@pytest.mark.parametrize("limit, status", [(0.9, 1), (0.56, 1), (0.55, 0), (0.1, 0)])
-def test_exit_status_of_the_limit(folders, limit, status):
-    result = invoke(folders, "--baseline", folders / "old", "--fail-below", limit, "-o", folders / "r.html")
-    assert result.exit_code == status, result.output
-    assert (folders / "r.html").exists()
-    assert "3 rows compared: 0 faster, 2 within noise, 1 slower" in result.stdout
-
-
-def test_json_with_a_page_too(folders):
-    result = invoke(folders, "--baseline", folders / "old", "--json", "-o", folders / "r.html")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["fail_below"] is None
-    assert "r.html: 3 rows" in result.stderr
-
-
-def test_a_limit_that_judges_nothing_does_not_pass(folders):
-    results.write(folders / "new" / "results.json", results.document(runs_of({"native": [1, 2], "auto": [5]})))
-    result = invoke(folders, "--baseline", folders / "old", "--fail-below", 0.9, "-o", folders / "r.html")
-    assert result.exit_code == 2
-    assert "nothing to judge" in result.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("--json",), "give --baseline too"),
-        (("--fail-below", "0.9"), "give --baseline too"),
-        (("--fail-below", "0", "--baseline", "x"), "not in the range"),
-    ],
-)
-def test_options_that_need_a_baseline(folders, arguments, message):
-    result = invoke(folders, *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_a_row_twice_on_a_side_is_refused(folders):
-    result = invoke(folders, folders / "old", "--baseline", folders / "old", "-o", folders / "r.html")
-    assert result.exit_code == 2
-    assert "both hold the row" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-    assert not (folders / "r.html").exists()
-
-
-def test_compare_files_are_no_baseline(folders):
-    path = results.write(folders / "cmp.json", results.COMPARE)
-    result = invoke(folders, "--baseline", path, "-o", folders / "r.html")
-    assert result.exit_code == 2
-    assert "cannot be a baseline" in result.stderr
-
-
-def test_differing_environments_are_told(folders):
-    document = json.loads((folders / "new" / "results.json").read_text())
+def more_ranks(folder):
+    document = json.loads((folder / "new" / "results.json").read_text())
     document["environment"]["ranks"] = 64
-    results.write(folders / "new" / "results.json", document)
-    result = invoke(folders, "--baseline", folders / "old", "-o", folders / "r.html")
-    assert result.exit_code == 0
-    assert "old and new differ in: Ranks" in result.stderr
-    assert "Ranks: 4 → 64" in (folders / "r.html").read_text(encoding="utf-8")
+    results.write(folder / "new" / "results.json", document)
+
+
+def compare_alone(folder):
+    results.write(folder / "cmp.json", results.COMPARE)
+
+
+OLD, PAGE = ("--baseline", "old"), ("-o", "r.html")
+#: Options behind the new results, and what is done to the folders before.
+INVOKED = {
+    "json": ((*OLD, "--json", "--fail-below", "0.9"), None),
+    **{f"limit {limit}": ((*OLD, "--fail-below", limit, *PAGE), None) for limit in ("0.9", "0.56", "0.55", "0.1")},
+    "json with a page": ((*OLD, "--json", *PAGE), None),
+    "a limit that judges nothing": ((*OLD, "--fail-below", "0.9", *PAGE), few),
+    "json without a baseline": (("--json",), None),
+    "a limit without a baseline": (("--fail-below", "0.9"), None),
+    "a limit of nothing": (("--fail-below", "0", "--baseline", "x"), None),
+    "a row twice on a side": (("old", *OLD, *PAGE), None),
+    "a comparison of peers as a baseline": (("--baseline", "cmp.json", *PAGE), compare_alone),
+    "other environments": ((*OLD, *PAGE), more_ranks),
+}
+
+
+@pytest.mark.parametrize("name", INVOKED)
+def test_the_command(name, folders, monkeypatch, expected):
+    words, change = INVOKED[name]
+    monkeypatch.chdir(folders)
+    if change is not None:
+        change(folders)
+    done = CliRunner().invoke(main, ["bench", "report", "new", *words])
+    pages = [Page(path.read_text("utf-8")).text for path in folders.glob("*.html")]
+    output = json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout
+    errors = done.stderr.rpartition("Error: ")[2]
+    found = {"status": done.exit_code, "output": output, "errors": errors, "pages": len(pages)}
+    changes = [re.findall(r"Ranks: \d+ → \d+", text) for text in pages]
+    expected({**found, "changes": changes}, hide={r"[\d.]+ kB": "SIZE"})
