@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,114 +21,54 @@ from mpiio_ext.pioneer.show import Selection, show
 from mpiio_ext.pioneer.show_folding import fold
 from mpiio_ext.pioneer.show_operations import ranges
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, with_info
+from support.expected import Expected
 from support.small_paths import KERNEL, path_of, row
-
-TEXT = """\
-path      kernel: 14 operations, 14 shown; of 4 ranks; the fewest differences
-group 0   root      ranks 0  represented by rank 0  13 operations
-group 1   children  ranks 1-3  represented by rank 1  11 operations
-file f0   root          3 operations    1 sessions  /d/log
-file f1   shared        7 operations    1 sessions  /d/all.dat
-file f2   private       3 operations    1 sessions  /d/own.{rank:03}  rank 1 has /d/own.001
-file f3   child         1 operations    0 sessions  /d/else
-session s0    f0   posix  root     ids 0..2  3 operations  0 reads  1 writes
-session s1    f1   mpiio  shared   ids 3..9  7 operations  0 reads  5 writes
-session s2    f2   posix  private  ids 10..12  3 operations  0 reads  1 writes
-"""
-
-FOLDED = [
-    (
-        "op 0",
-        "root-exclusive",
-        "s0",
-        "1/3",
-        "open",
-        "-",
-        "-",
-        "2.5",
-        "1.0",
-        "f0:log",
-        "flags=O_WRONLY|O_CREAT|O_TRUNC",
-        "mode=0o666",
-    ),
-    ("op 1", "root-exclusive", "s0", "2/3", "write", "0", "5", "2.5", "1.0", "f0:log"),
-    ("op 2", "root-exclusive", "s0", "3/3", "close", "-", "-", "2.5", "1.0", "f0:log"),
-    (
-        "op 3",
-        "mimicked",
-        "s1",
-        "1/7",
-        "MPI_File_open",
-        "-",
-        "-",
-        "2.5",
-        "1.0",
-        "f1:all.dat",
-        "amode=CREATE|RDWR",
-        "comm=world",
-    ),
-    (
-        "op 4..8",
-        "mimicked",
-        "s1",
-        "2-6/7",
-        "MPI_File_write_at_all",
-        "0",
-        "1000",
-        "2.5",
-        "1.0",
-        "f1:all.dat",
-        "times=5",
-        "step=+4000",
-        "+1000/rank",
-    ),
-    ("op 9", "mimicked", "s1", "7/7", "MPI_File_close", "-", "-", "2.5", "1.0", "f1:all.dat"),
-    ("op 10", "mimicked", "s2", "1/3", "open", "-", "-", "2.5", "1.0", "f2:own.{rank:03}"),
-    ("op 11", "mimicked", "s2", "2/3", "pwrite", "8", "7", "2.5", "1.0", "f2:own.{rank:03}", "g1:offset=9"),
-    ("op 12", "mimicked", "s2", "3/3", "close", "-", "-", "2.5", "1.0", "f2:own.{rank:03}"),
-    ("op 13", "child-exclusive", "-", "stat", "-", "-", "2.5", "1.0", "f3:else"),
-]
 
 
 def operations(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith("op ")]
 
 
-def words(line: str) -> tuple[str, ...]:
-    first, number, *rest = line.split()
-    return (f"{first} {number}", *rest)
+#: What groups have in common stands once; long arguments are cut.
+MANY = row("pwrite", "/d/all", "shared", groups=(1 << 40) - 1) | {
+    **{f"offset_{rank}": 100 * rank for rank in range(40)},
+    **{f"size_{rank}": 8 for rank in range(39)},
+    "size_39": 9,
+}
+VIEWS = row("MPI_File_set_view", "/d/all", "shared", "mpiio", extra={"filetype": "8," * 5000}, groups=(1 << 40) - 2)
+#: By so much a rank in a shared file, if that is a whole number; else by the value.
+OFFSETS = {"offset_0": 0, "offset_1": 10, "offset_2": 30, "offset_3": 31, "size_0": 5, "size_1": 5, "size_2": 6}
+SUBGROUPS = {"operation": "pwrite", "file": "a", "owner": "shared", "layer": "posix", "groups": 15, **OFFSETS}
+#: Those of fopen are numbers in our trace; those of mmap, msync and unlinkat are none of open's.
+FLAGS = [
+    row("fopen", "f", "root", "stdio", extra={"flags": 577}),
+    row("mmap", "f", "root", extra={"protection": 3, "flags": 1}),
+    row("msync", "f", "root", extra={"flags": 4}),
+    row("unlinkat", "f", "root", extra={"flags": 0x200}),
+]
+BROKEN = row("stat", "/d/a\nop 99\x1b[2J", "shared", extra={"x": "b\nc"})
+#: Paths, and what of them is shown.
+SHOWN: dict[str, tuple[WorkloadPath, dict[str, Any]]] = {
+    "a kernel": (path_of(KERNEL), {}),
+    "a kernel, folded": (path_of(KERNEL), {"fold": True}),
+    "a kernel, brief": (path_of(KERNEL), {"brief": True}),
+    "a rank": (path_of(KERNEL), {"selection": Selection(rank=3)}),
+    "flags": (path_of(FLAGS), {}),
+    "many groups": (path_of([MANY, VIEWS], tuple((rank,) for rank in range(40))), {}),
+    "every other rank": (path_of([row("stat", "/d", "shared")], ((0,), tuple(range(1, 2000, 2)))), {"brief": True}),
+    "subgroups": (path_of([SUBGROUPS], members=((0,), (1,), (3,), (4,))), {}),
+    "a rank of subgroups": (path_of([SUBGROUPS], members=((0,), (1,), (3,), (4,))), {"selection": Selection(rank=3)}),
+    "names that would break a line": (path_of([BROKEN]), {}),
+    "no operations": (path_of([]), {}),
+}
 
 
-def test_flags_have_the_names_of_their_calls() -> None:
-    """Those of fopen are numbers in our trace; those of mmap, msync and unlinkat are none of open's."""
-    rows = [
-        row(name, "f", "root", layer, extra=extra)
-        for name, layer, extra in (
-            ("fopen", "stdio", {"flags": 577}),
-            ("mmap", "posix", {"protection": 3, "flags": 1}),
-            ("msync", "posix", {"flags": 4}),
-            ("unlinkat", "posix", {"flags": 0x200}),
-        )
-    ]
-    lines = operations(list(show(path_of(rows), "flags")))
-    told = [[word for word in line.split() if "=" in word] for line in lines]
-    assert told == [
-        ["flags=O_WRONLY|O_CREAT|O_TRUNC"],
-        ["protection=PROT_READ|PROT_WRITE", "flags=MAP_SHARED"],
-        ["flags=MS_SYNC"],
-        ["flags=AT_REMOVEDIR"],
-    ]
-
-
-def test_a_small_kernel() -> None:
-    lines = list(show(path_of(KERNEL), "kernel", fold=True))
-    assert "\n".join(lines[:10]) + "\n" == TEXT
-    assert lines[10].split()[:3] == ["#", "id", "who"]
-    assert [words(line) for line in lines[11:]] == FOLDED
-    assert list(show(path_of(KERNEL), "kernel", brief=True)) == lines[:10]
-    every = operations(list(show(path_of(KERNEL), "kernel")))
-    assert [line.split()[1] for line in every] == [str(number) for number in range(14)]
-    assert [line.split()[6] for line in every[4:9]] == ["0", "4000", "8000", "12000", "16000"]
+@pytest.mark.parametrize("name", SHOWN)
+def test_texts(name: str, expected: Expected) -> None:
+    path, options = SHOWN[name]
+    lines = list(show(path, "kernel\n", **options))
+    assert all(line.isprintable() for line in lines)
+    expected("\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -165,28 +105,6 @@ def test_ranges_tell_all_or_how_many(numbers: set[int]) -> None:
     assert found == numbers
 
 
-def test_many_groups_in_few_words() -> None:
-    """What groups have in common stands once; long arguments are cut, and say so."""
-    members = tuple((rank,) for rank in range(40))
-    made = row("pwrite", "/d/all", "shared", groups=(1 << 40) - 1)
-    views = row("MPI_File_set_view", "/d/all", "shared", "mpiio", extra={"filetype": "8," * 5000}, groups=(1 << 40) - 2)
-    made |= {f"offset_{rank}": 100 * rank for rank in range(40)} | {f"size_{rank}": 8 for rank in range(39)}
-    first, second = operations(list(show(path_of([made | {"size_39": 9}, views], members), "x")))
-    assert first.split()[-2:] == ["g1-39:+100/rank", "g39:size=9"]
-    assert "child-exclusive" in second and len(second) < 300
-    assert second.endswith("…(10,000_characters)")
-    lines = list(show(path_of([row("stat", "/d", "shared")], ((0,), tuple(range(1, 2000, 2)))), "x", brief=True))
-    assert "ranks 1-1999:2  represented" in lines[2]
-
-
-def test_columns_stand_below_their_names() -> None:
-    lines = list(show(path_of(KERNEL), "kernel"))
-    head, rows = lines[10], operations(lines)
-    for name, column in (("offset[B]", 6), ("size[B]", 7)):
-        end = head.index(name) + len(name)
-        assert {line[:end].split()[-1] for line in rows[4:9]} == {line.split()[column] for line in rows[4:9]}
-
-
 @pytest.mark.parametrize(
     ("selection", "ids"),
     [
@@ -217,23 +135,6 @@ def test_selections(selection: Selection, ids: list[int]) -> None:
         assert set(found) <= everything
     named = {match[1] for line in found if (match := re.search(r"  (f\d+):", line))}
     assert {line.split()[1] for line in lines if line.startswith("file ")} == named
-
-
-def test_a_rank_has_its_own_names_and_values() -> None:
-    lines = operations(list(show(path_of(KERNEL), "kernel", Selection(rank=3))))
-    assert "f2:own.003" in lines[7]
-    assert [line.split()[6] for line in lines[1:3]] == ["1000", "5000"]
-    assert not [line for line in lines if "rank" in line or "g1:" in line]
-
-
-def test_names_that_would_break_a_line() -> None:
-    lines = list(show(path_of([row("stat", "/d/a\nop 99\x1b[2J", "shared", extra={"x": "b\nc"})]), "kernel\n"))
-    assert all(line.isprintable() for line in lines)
-    assert len(operations(lines)) == 1
-
-
-def test_a_path_without_operations() -> None:
-    assert len(list(show(path_of([]), "nothing"))) == 3
 
 
 def unfolded(lines: list[str]) -> list[tuple[int, str, int | None]]:
@@ -338,32 +239,28 @@ def test_lines_do_not_depend_on_chunks(rows: list[tuple[str, int, int]], length:
     assert pieces == list(show(path, "x", fold=fold))
 
 
-def test_how_several_subgroups_differ() -> None:
-    """By so much a rank in a shared file, if that is a whole number; else by the value."""
-    values = {"offset_0": 0, "offset_1": 10, "offset_2": 30, "offset_3": 31, "size_0": 5, "size_1": 5, "size_2": 6}
-    rows = [{"operation": "pwrite", "file": "a", "owner": "shared", "layer": "posix", "groups": 15, **values}]
-    path = path_of(rows, members=((0,), (1,), (3,), (4,)))
-    assert operations(list(show(path, "x")))[0].endswith("f0:a  g1-2:+10/rank g2:size=6 g3:offset=31")
-    assert operations(list(show(path, "x", Selection(rank=3))))[0].split()[5:8] == ["pwrite", "30", "6"]
+COMMANDS = (
+    "--fold",
+    "--operations 4:6 --file all --no-pager",
+    "--head 3 --tail 2",
+    "--head 3 --tail 2 --json",
+    "--json --fold",
+    "--operations 6:4",
+    "--operations a",
+    "--operations :",
+)
 
 
-def test_command(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("words", COMMANDS)
+def test_command(words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, expected: Expected) -> None:
+    monkeypatch.chdir(tmp_path)
     path_of(KERNEL).save(tmp_path / "kernel.parquet")
-    name = str(tmp_path / "kernel.parquet")
-    result = CliRunner().invoke(main, ["pioneer", "show", name, "--fold"])
-    assert result.exit_code == 0
-    assert result.output.splitlines() == list(show(path_of(KERNEL), name, fold=True))
-    result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", "4:6", "--file", "all", "--no-pager"])
-    assert len(operations(result.output.splitlines())) == 3
-    result = CliRunner().invoke(main, ["pioneer", "show", name, "--head", "3", "--tail", "2"])
-    assert [line.split()[1] for line in operations(result.output.splitlines())] == ["1", "2"]
-    result = CliRunner().invoke(main, ["pioneer", "show", name, "--head", "3", "--tail", "2", "--json"])
-    assert json.loads(result.stdout) == path_of(KERNEL).table.slice(1, 2).to_pylist()
-    result = CliRunner().invoke(main, ["pioneer", "show", name, "--json", "--fold"])
-    assert result.exit_code == 2 and "neither --fold nor --brief" in result.output
-    for text, said in (("6:4", "greater than the last"), ("a", "no range of global sequence IDs"), (":", "no range")):
-        result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", text])
-        assert result.exit_code == 2 and said in result.output
+    result = CliRunner().invoke(main, ["pioneer", "show", "kernel.parquet", *words.split()])
+    usage, _, error = result.output.partition("Error: ")
+    expected({"status": result.exit_code, "output": error or usage})
+
+
+def test_what_is_no_path(tmp_path: pathlib.Path) -> None:
     (tmp_path / "text").write_text("x", encoding="utf-8")
     result = CliRunner().invoke(main, ["pioneer", "show", str(tmp_path / "text")])
     assert result.exit_code == 2 and "text" in result.output
