@@ -300,63 +300,42 @@ def played_mount(folder: pathlib.Path, proc: pathlib.Path, kind: str, mount_type
     return {name: f"{item['value']} by {item['source']}" for name, item in facts.items()}
 
 
-def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What mountstats says is stronger than the mount's options."""
-    proc = tmp_path_factory.mktemp("proc")
-    facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
-    assert facts["read_size"] == "4096 by mountinfo option rsize"
-    text = (
-        f"device server:/x mounted on {folder} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576\n"
-        "\tnfsv4:\tbm0=0x1,sessions,pnfs=LAYOUT_NFSV4_1_FILES\n\t LAYOUTGET: 12 12 0\n"
-    )
-    (proc / "mountstats").write_text(text, encoding="utf-8")
-    facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
-    assert facts["file_system"] == "nfs by statfs f_type"
-    assert facts["read_size"] == "1048576 by /proc/self/mountstats"
-    assert facts["write_size"] == "8192 by mountinfo option wsize"
-    assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts fetched) by /proc/self/mountstats"
-    (proc / "mountstats").write_text(text + "\tGETDEVICEINFO: 3 3 0\n", encoding="utf-8")
-    facts = played_mount(folder, proc, "nfs", "nfs4", "rw")
-    assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts, 3 devices fetched) by /proc/self/mountstats"
-
-
-@pytest.mark.parametrize(
-    ("mount_type", "expected"),
-    [
-        (
-            "fuse.mfs",
-            {"file_system": "moosefs by /proc/self/mountinfo", "stripe_size": "67108864 by protocol: chunks of 64 MiB"},
-        ),
-        ("fuse.sshfs", {"file_system": "sshfs by /proc/self/mountinfo", "stripe_size": "1048576 by default"}),
-        (
-            "fuse.juicefs",
-            {"file_system": "juicefs by /proc/self/mountinfo", "mount_source": "server:/x by /proc/self/mountinfo"},
-        ),
-        ("fuse", {"file_system": "fuse by /proc/self/mountinfo"}),
-        (
-            "fuse mfs\\04310.0.0.1:9421",
-            {
-                "file_system": "moosefs by /proc/self/mountinfo",
-                "mount_source": "mfs#10.0.0.1:9421 by /proc/self/mountinfo",
-                "stripe_size": "67108864 by protocol: chunks of 64 MiB",
-            },
-        ),
-        ("fuse mfsx:/", {"file_system": "fuse by /proc/self/mountinfo"}),
-        (
-            "fuse.daos",
-            {
-                "file_system": "daos by /proc/self/mountinfo",
-                "pool": "11111111-1111-1111-1111-111111111111/22222222-2222-2222-2222-222222222222"
-                " by ioctl DFUSE_IOCTL_IL",
-            },
-        ),
-    ],
+#: What mountstats says is stronger than the mount's options.
+STATISTICS = (
+    "device server:/x mounted on {folder} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576\n"
+    "\tnfsv4:\tbm0=0x1,sessions,pnfs=LAYOUT_NFSV4_1_FILES\n\t LAYOUTGET: 12 12 0\n"
 )
-def test_kinds_of_fuse(
-    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, mount_type: str, expected: dict[str, str]
-) -> None:
-    facts = played_mount(folder, tmp_path_factory.mktemp("proc"), "fuse", mount_type, "rw")
-    assert {name: facts.get(name) for name in expected} == expected
+SIZES = "rw,rsize=4096,wsize=8192"
+#: File systems of the kernel, types of mounts, their options, and the text of mountstats.
+MOUNTS = {
+    "NFS by its options": ("nfs", "nfs4", SIZES, ""),
+    "NFS by its statistics": ("nfs", "nfs4", SIZES, STATISTICS),
+    "NFS with devices": ("nfs", "nfs4", "rw", STATISTICS + "\tGETDEVICEINFO: 3 3 0\n"),
+    **{
+        kind: ("fuse", kind, "rw", "")
+        for kind in (
+            "fuse.mfs",
+            "fuse.sshfs",
+            "fuse.juicefs",
+            "fuse",
+            "fuse mfs\\04310.0.0.1:9421",
+            "fuse mfsx:/",
+            "fuse.daos",
+        )
+    },
+}
+#: Facts of a mount that do not depend on this machine.
+OF_MOUNTS = ("file_system", "mount_source", "stripe_size", "read_size", "write_size", "pnfs", "pool")
+
+
+@pytest.mark.parametrize("name", MOUNTS)
+def test_mounts(name: str, folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, expected: Expected) -> None:
+    kind, mount_type, options, statistics = MOUNTS[name]
+    proc = tmp_path_factory.mktemp("proc")
+    if statistics:
+        (proc / "mountstats").write_text(statistics.format(folder=folder), encoding="utf-8")
+    facts = played_mount(folder, proc, kind, mount_type, options)
+    expected({fact: facts[fact] for fact in OF_MOUNTS if fact in facts})
 
 
 @pytest.mark.parametrize(
