@@ -126,67 +126,47 @@ def made(operation: str, *ranks: Counted) -> Row:
     return counted_delegates(with_counters(row("delegates", operation), ranks), ranks)
 
 
-def test_each_delegate_is_counted_once():
-    """Two ranks see delegate 0, one of them a little later; delegate 1 is on another node."""
-    seen = of_delegate(
-        20,
-        flush_requests=3,
-        flush_bytes=3 << 20,
-        hits=90,
-        misses=10,
-        fills=7,
-        fill_requests=7,
-        prefetched=4,
-        prefetch_used=3,
-    )
-    later = of_delegate(20, flush_requests=4, flush_bytes=4 << 20, hits=90, misses=10)
-    there = of_delegate(16, flush_requests=2, flush_bytes=1 << 17, hits=5)
-    statistics = of_rank(
-        independent_writes=5,
-        delegated_writes=5,
-        delegated_bytes_written=1000,
-        bypass_bytes_written=100,
-        write_requests=1,
-        write_request_bytes=100,
-    )
-    result = made(
-        "write",
-        Counted(extension=statistics, system_calls=(), delegates={0: seen}),
-        Counted(extension=statistics, system_calls=(), delegates={0: later, 1: there}),
-    )
-    assert (result.delegates, result.delegated_accesses) == (2, 10)
-    assert (result.delegated_bytes, result.bypass_bytes) == (2000, 200)
-    assert (result.cache_hits, result.cache_misses) == (95, 10)
-    assert (result.prefetched_pages, result.prefetch_used_pages) == (4, 3)
-    assert result.requests == 2 + 4 + 2
-    assert result.request_bytes == 200 + (4 << 20) + (1 << 17)
-    assert result.request_size_log2 is not None
-    assert (result.request_size_log2[16], result.request_size_log2[20]) == (2, 4)
-    assert (result.reason, result.delegation) == (
-        "independent accesses through delegates",
-        "2 delegates, spawn: as requested",
-    )
+def counted(statistics, *seen) -> Counted:
+    """Return what a rank counted: of the library, and of each delegate that it sees."""
+    return Counted(extension=statistics, system_calls=(), delegates=dict(enumerate(seen)))
 
 
-def test_reads_are_told_from_writes():
-    seen = of_delegate(20, flush_requests=3, flush_bytes=300, fill_requests=7, fill_bytes=70)
-    statistics = of_rank(independent_reads=1, delegated_reads=1, delegated_bytes_read=50, delegated_writes=9)
-    rank = Counted(extension=statistics, system_calls=(), delegates={0: seen})
-    read = made("read", rank)
-    assert (read.delegated_accesses, read.delegated_bytes, read.requests, read.request_bytes) == (1, 50, 7, 70)
-    assert read.request_size_log2 is not None
-    assert sum(read.request_size_log2) == 0
-    both = made("both", rank)
-    assert (both.delegated_accesses, both.requests, both.request_bytes) == (10, 10, 370)
+WRITES = of_rank(
+    independent_writes=5,
+    delegated_writes=5,
+    delegated_bytes_written=1000,
+    bypass_bytes_written=100,
+    write_requests=1,
+    write_request_bytes=100,
+)
+READS = of_rank(independent_reads=1, delegated_reads=1, delegated_bytes_read=50, delegated_writes=9)
+CACHED = {"hits": 90, "misses": 10}
+FIRST = of_delegate(
+    20, flush_requests=3, flush_bytes=3 << 20, fills=7, fill_requests=7, prefetched=4, prefetch_used=3, **CACHED
+)
+LATER = of_delegate(20, flush_requests=4, flush_bytes=4 << 20, **CACHED)
+ANOTHER = of_delegate(16, flush_requests=2, flush_bytes=1 << 17, hits=5)
+BOTH_WAYS = of_delegate(20, flush_requests=3, flush_bytes=300, fill_requests=7, fill_bytes=70)
+COLLECTIVE = of_rank(collective_writes=1, reason="two-phase", write_requests=4, partition="even")
+#: Operations, and what the ranks counted.
+PHASES = {
+    # two ranks see delegate 0, one of them a little later; delegate 1 is on another node
+    "each delegate is counted once": ("write", [counted(WRITES, FIRST), counted(WRITES, LATER, ANOTHER)]),
+    "reads are told from writes": ("read", [counted(READS, BOTH_WAYS)]),
+    "a phase that reads and writes": ("both", [counted(READS, BOTH_WAYS)]),
+    # requests of an idle delegate are not those of the phase, and the reason stays that of the other way
+    "nothing went through delegates": ("write", [counted(COLLECTIVE, of_delegate(flush_requests=3))]),
+    "without the library": ("write", [Counted(extension=None, system_calls=(None, None))]),
+}
 
 
-def test_nothing_went_through_delegates():
-    """Requests of an idle delegate are not those of the phase, and the reason stays that of the other way."""
-    statistics = of_rank(collective_writes=1, reason="two-phase", write_requests=4, partition="even")
-    result = made("write", Counted(extension=statistics, system_calls=(), delegates={0: of_delegate(flush_requests=3)}))
-    assert (result.delegated_accesses, result.requests, result.reason) == (0, 4, "two-phase")
-    without = made("write", Counted(extension=None, system_calls=(None, None)))
-    assert (without.delegates, without.delegated_accesses, without.delegation) == (0, 0, "")
+@pytest.mark.parametrize("name", PHASES)
+def test_what_delegates_have_done(name, expected):
+    operation, ranks = PHASES[name]
+    before, after = row("delegates", operation), made(operation, *ranks)
+    changed = {name: getattr(after, name) for name in Row.__slots__ if getattr(after, name) != getattr(before, name)}
+    sizes = enumerate(changed.pop("request_size_log2", None) or ())
+    expected({**changed, "requests of 2^n B": {power: count for power, count in sizes if count}})
 
 
 def test_no_delegates_of_this_process():
@@ -217,24 +197,22 @@ NONE = {**SEEN, "delegated_accesses": 0, "delegation": "none: spawn: no free slo
 CONFIGURATION = {"delegates": "2", "delegate_mode": "thread", "repetitions": 3}
 
 
-def shown(*rows: Row) -> str:
+#: Rows of a table: what did not go through delegates has a mark, and a note that says why.
+TABLES = {
+    "through delegates": [row("native", "write"), row("delegates", "write", 400.0, **SEEN)],
+    "no delegates": [row("native", "write"), row("delegates", "write", **NONE)],
+    "another way": [row("delegates", "write", **{**NONE, "delegation": "2 delegates", "reason": "two-phase: small"})],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables(name, expected):
     console = Console(file=io.StringIO(), width=150)
-    print_table(console, measure(with_ratios(rows)))
-    return console.file.getvalue()  # type: ignore[attr-defined]
+    print_table(console, measure(with_ratios(TABLES[name])))
+    expected("\n".join(line.rstrip() for line in console.file.getvalue().splitlines()))
 
 
-def test_table_says_what_did_not_go_through_delegates():
-    text = shown(row("native", "write"), row("delegates", "write", 400.0, **SEEN))
-    assert "†" not in text
-    assert "count closing" in text
-    text = shown(row("native", "write"), row("delegates", "write", **NONE))
-    assert "delegates†" in text
-    assert "† no access went through delegates: spawn: no free slots." in text
-    text = shown(row("delegates", "write", **{**NONE, "delegation": "2 delegates", "reason": "two-phase: small"}))
-    assert "† no access went through delegates: two-phase: small." in text
-
-
-def test_results_and_report(tmp_path):
+def test_results_and_report(tmp_path, expected):
     rows = with_ratios(
         [
             row("native", "write"),
@@ -245,24 +223,12 @@ def test_results_and_report(tmp_path):
     environment = {"ranks": 4, "path": "/data"}
     write_results(tmp_path, environment=environment, configuration=CONFIGURATION, rows=rows, absent=[], failure=None)
     summary = json.loads((tmp_path / "results.json").read_text())["summary"]
-    assert summary[1]["delegated_accesses"] == 40
-    assert summary[0]["delegated_accesses"] is None
-    loaded = load(tmp_path / "results.json")
-    assert not isinstance(loaded, list)
-    _, with_them, without = loaded.rows  # type: ignore[union-attr]
-    said = done_by_extension(with_them)
-    for part in (
-        "40 accesses through 2 delegates",
-        "3.0 MB in their pages, 1.0 MB past them",
-        "99.9 % of 1,000 page accesses found the page cached",
-        "6 of 8 pages read ahead were used",
-    ):
-        assert part in said, said
-    assert "nothing went through delegates (spawn: no free slots)" in done_by_extension(without)
-    assert (marks(with_them), marks(without)) == ("", "†")
+    found = load(tmp_path / "results.json").rows
     html = render(*load_all([tmp_path / "results.json"]), title="x").text
     assert "40 accesses through 2 delegates" in html
     assert "no access went through delegates, although the method asks for them" in html
+    accesses = [one["delegated_accesses"] for one in summary]
+    expected({"accesses": accesses, "done": [f"{marks(one)} {done_by_extension(one)}".strip() for one in found]})
 
 
 def test_the_command_that_measures_a_row_again():

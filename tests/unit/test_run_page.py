@@ -64,7 +64,7 @@ def test_a_page_of_thousands_of_ranks_is_small(tmp_path: pathlib.Path) -> None:
     assert sizes[many][0] <= 1.5 * sizes[200][0], sizes
 
 
-def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
+def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path, expected: Expected) -> None:
     log_of(tmp_path / "run.darshan", 4)
     made = mpiio_ext.run_report(tmp_path / "run.darshan")
     (tmp_path / "io.html").write_text(page(made.document), encoding="utf-8")
@@ -72,14 +72,8 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     assert found.document == json.loads(json.dumps(made.document))
     assert found.sentence in repr(found) and "<table>" in found._repr_html_()
     (row,) = found.files.rows()
-    assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
-        "/scratch/out.h5",
-        80,
-        512.0,
-        "strided",
-    )
-    assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
-    assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
+    assert found.files.table().num_rows == 1
+    expected({"sentence": found.sentence, "file": {name: value for name, value in row.items() if value is not None}})
     assert {"time-line-ranks", "bandwidth", "heat", "request-sizes", "places"} == set(found.figures)
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
@@ -155,22 +149,20 @@ def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
     assert "time of a rank in opening, closing, metadata, on average</th>" in page(document)
 
 
-def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
+def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path, expected: Expected) -> None:
     """Where the file may have taken a part of the time: a small one cannot, if calls move its data."""
-    few = said([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])
-    assert "`x.npy` and 1 more file" in few and "worth tuning" not in few, few
+    found = {"two files": said([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])}
     for size in (1000, 30_000_000):
         (tmp_path / "mapped").write_bytes(bytes(size))
         log_of(tmp_path / "run.darshan", 1, name=str(tmp_path / "mapped"), maps=1, each_s=0.001)
         document = mpiio_ext.run_report(tmp_path / "run.darshan").document
-        assert ("worth tuning" in document["sentence"]) == (size == 1000), document["sentence"]
-        assert any("mapped memory" in text for text in document["unknown"]) == (size > 1000)
+        found[f"{size} B"] = {"sentence": document["sentence"], "unknown": document["unknown"]}
     (tmp_path / "mapped").write_bytes(bytes(1000))
     log_of(tmp_path / "run.darshan", 1, count=0, name=str(tmp_path / "mapped"), maps=1, each_s=0.001)
-    assert "`mapped`" in mpiio_ext.run_report(tmp_path / "run.darshan").document["sentence"]
+    expected({**found, "no other call": mpiio_ext.run_report(tmp_path / "run.darshan").document["sentence"]})
 
 
-def test_failures_come_first() -> None:
+def test_failures_come_first(expected: Expected) -> None:
     """They are the first sentence, and nothing is right then."""
     done = {"/d/out": {"write": 5, "read": 0}}
     names = ("MPI_File_write_at_all", "MPI_File_write_at", "MPI_Wait", "write", "stat", "open", "write", "fsync")
@@ -185,38 +177,30 @@ def test_failures_come_first() -> None:
     rows += [(0, "posix", "write", "write", "/d/out", "EIO", True, False, 10, 0.5)]
     tallies = of_rows(rows)
     lines = failures.lines(tallies, done)
-    counts = [re.findall(r"(\d+ of \d+) (\w+)", line) for line in lines]
-    calls = [("6 of 6", "MPI_File_write_at_all"), ("6 of 16", "MPI_File_write_at"), ("6 of 6", "MPI_Wait")]
-    assert counts == [calls, [("6 of 27", "writes")]]
-    assert [error in line for error, line in zip(("MPI_ERR_NO_SPACE", "ENOSPC"), lines, strict=True)] == [True, True]
     lost = failures.of_file(tallies, "/d/out")
-    assert lost.calls == {("collective", "write"): 6, ("independent", "write"): 6} and lost.more
+    assert lost.more
     fast = side("write", 2e9, 4.0, low=False)
-    assert said([fast]).endswith("nothing to change.")
-    with_failures = said([fast], failures=lines)
-    assert (
-        with_failures.index(lines[0]) < with_failures.index("our program") and "nothing to change" not in with_failures
-    )
+    calls = {" ".join(way): count for way, count in lost.calls.items()}
+    expected({"lines": lines, "calls": calls, "well": said([fast]), "failed": said([fast], failures=lines)})
 
 
-def test_waiting_has_a_place_in_the_time_line() -> None:
+def test_waiting_has_a_place_in_the_time_line(expected: Expected) -> None:
     line = np.zeros((7, 2, 120))
     line[5, 1], line[1, 0] = 8.0 / 120, 4.0 / 120
     chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
     assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [24] * 120]
-    assert "Waiting: " in chart.data["caption"] and "Libraries: " not in chart.data["caption"]
-    assert re.findall(r"([\w ]+) (\d+) %", chart.title) == [(" waiting", "50"), (" writes and syncs", "25")]
+    expected({"title": chart.title, "caption": chart.data["caption"]})
     assert draw(chart).count("waiting") >= 1
 
 
-def test_bandwidth_of_files() -> None:
+def test_bandwidth_of_files(expected: Expected) -> None:
     rows = [{"file": f"/d/{name}", "read_bytes": 0, "written_bytes": 1000} for name in "ab"]
     moved = np.zeros((2, 2, 120))
     moved[0, 1, 10], moved[1, 1, 20] = 1000, 500
     chart = over_time.of_files(rows, moved, 12.0)
-    assert chart is not None and [one["name"] for one in chart.data["series"]] == ["a written", "b written"]
-    assert max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
-    assert " 25 % " in chart.data["caption"] and chart.title.endswith(": a, b")
+    assert chart is not None and max(chart.data["series"][1]["y"]) == pytest.approx(5000)  # 500 B in 0.1 s
+    names = [one["name"] for one in chart.data["series"]]
+    expected({"title": chart.title, "caption": chart.data["caption"], "series": names})
     moved[0, 1, 10] = 400
     assert over_time.of_files(rows, moved, 12.0) is None  # most of it is missing
     assert over_time.of_files(rows, np.zeros((2, 2, 120)), 12.0) is None
