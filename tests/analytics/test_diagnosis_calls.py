@@ -1,4 +1,7 @@
-"""How libraries carry calls out: read-modify-write against the program's own requests, tiny calls, late ranks."""
+"""How libraries carry calls out: read-modify-write against the program's own requests, tiny calls, late ranks.
+
+Rows are made (support/quiet_rows.py): each case is beside a bound of the diagnosis, or a counterexample of a rule.
+"""
 
 from __future__ import annotations
 

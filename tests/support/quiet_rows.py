@@ -1,4 +1,8 @@
-"""A job and its files as rows, with nothing wrong: tests of the diagnosis make one thing worse at a time."""
+"""A job and its files as rows, with nothing wrong: tests of the diagnosis make one thing worse at a time.
+
+The rows are made: a case has a number on either side of a bound, or the numbers of a known problem with another
+reason. No program ends up there; the logs that programs made are in tests/samples/diagnosis.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from mpiio_ext.tune.search import Search
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Space, Usage, build
 from mpiio_ext.tune.trial import FileUse, Outcome
+from support.expected import Expected
 from support.parts import require
 
 require("optuna")
@@ -49,10 +50,6 @@ def drawn(space: Space, count: int) -> list[Setting]:
         found.append(setting)
         search.tell(token, None if number % 7 == 3 else 1.0 + number % 5)
     return found
-
-
-def hint_names(space: Space) -> set[str]:
-    return {item.hint for item in space.parameters}
 
 
 def in_force_under(
@@ -139,16 +136,21 @@ def test_a_section_for_some_files_leaves_the_others_alone(tmp_path, monkeypatch)
     assert text.startswith("# head\n") and "# why\ncb_nodes = 3\n" in text
 
 
-def test_hints_follow_from_what_the_program_did() -> None:
-    only_collective = space_of(Usage(ranks=4, collective=True, independent=False, written=False))
-    assert "cb_nodes" in hint_names(only_collective) and "romio_ds_write" not in hint_names(only_collective)
-    assert {item.ways for item in only_collective.parameters if item.hint == "romio_ds_read"} == {frozenset({"direct"})}
-    only_independent = space_of(Usage(ranks=4, collective=False, independent=True))
-    assert only_independent.ways == ("auto", "delegates", "native")
-    assert "delegates" not in only_collective.ways
-    assert "romio_ds_write" in hint_names(only_independent) and "cb_nodes" not in hint_names(only_independent)
-    assert not hint_names(space_of()) & {"striping_unit", "striping_factor", "direct_read", "direct_write"}
-    assert "native" not in space_of(options=Options(native=False)).ways
+#: What programs did, and how they are tuned.
+USAGES = {
+    "collective reads": (Usage(ranks=4, collective=True, independent=False, written=False), Options()),
+    "independent accesses": (Usage(ranks=4, collective=False, independent=True), Options()),
+    "all": (Usage(ranks=4), Options()),
+    "without the MPI library": (Usage(ranks=4), Options(native=False)),
+    "with striping and direct I/O": (Usage(ranks=4), Options(striping=True, direct_io=True)),
+}
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_hints_follow_from_what_the_program_did(name: str, expected: Expected) -> None:
+    space = space_of(*USAGES[name])
+    hints = {item.hint: ", ".join(sorted(item.ways)) for item in space.parameters}
+    expected({"ways": space.ways, "hints": dict(sorted(hints.items()))})
 
 
 @pytest.mark.parametrize(
