@@ -49,15 +49,29 @@ def printed(function, *arguments) -> str:
 # ---- which ----
 
 
-def test_kernels_alone_patterns_alone_and_both():
-    assert parse("-k", "vpic").patterns == ()
-    assert parse("-w", "btio").kernels == ()
-    both = parse("-w", "btio", "-k", "vpic,hacc")
-    assert both.patterns == ("btio",)
-    assert [request.kernel for request in both.kernels] == ["vpic", "hacc"]
-    neither = parse()
-    assert neither.patterns == tuple(kernels.PATTERNS)
-    assert neither.kernels == ()
+#: Words of a command line that choose kernels, patterns, sizes and interfaces.
+CHOSEN = (
+    "-k vpic",
+    "-w btio",
+    "-w btio -k vpic,hacc",
+    "",
+    "-k vpic --scale 0.5 -P particles=1000",
+    "-k vpic --quick",
+    "-w block3d -k vpic,madbench -i mpiio,posix",
+)
+
+
+@pytest.mark.parametrize("words", CHOSEN)
+def test_what_is_chosen(words, expected):
+    options = parse(*words.split())
+    work = plan(options, 3)
+    expected(
+        {
+            "patterns": sorted({f"{case.variant} [{case.interface.name}]" for case in work.patterns}),
+            "kernels": [f"{one.kernel}, {one.preset}: {one.create(3)}" for one in options.kernels],
+            "interfaces": [f"{item.request.kernel} [{item.interface.name}]" for item in work.kernels],
+        }
+    )
 
 
 def test_all_kernels_are_chosen_but_not_required():
@@ -68,26 +82,6 @@ def test_all_kernels_are_chosen_but_not_required():
     assert any(item.what == "vpic" and "no preset 'C'" in item.reason for item in work.absent)
     with pytest.raises(SetupError, match="--kernel vpic: no preset 'C'"):
         plan(parse("-k", "vpic", "--preset", "C"), 4)
-
-
-def test_sizes_of_kernels():
-    (request,) = parse("-k", "vpic", "--scale", "0.5", "-P", "particles=1000").kernels
-    assert request.create(3).particles == 500
-    (request,) = parse("-k", "vpic", "--quick").kernels
-    assert request.create(2).particles == VPIC.presets["quick"]["particles"]
-    (request,) = parse("-k", "vpic").kernels
-    assert request.preset == "laptop"
-
-
-def test_interfaces_mean_patterns_and_kernels():
-    options = parse("-w", "block3d", "-k", "vpic,madbench", "-i", "mpiio,posix")
-    work = plan(options, 4)
-    assert [case.interface.name for case in work.patterns] == ["mpiio"]
-    assert [(item.request.kernel, item.interface.name) for item in work.kernels] == [
-        ("vpic", "mpiio"),
-        ("madbench", "mpiio"),
-        ("madbench", "posix"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +192,7 @@ def test_volume_is_that_of_the_steps():
     assert volume.files == 1
 
 
-def test_plan_in_words_names_each_item_and_the_total():
+def test_plan_in_words_names_each_item_and_the_total(expected):
     options = parse(
         "-w",
         "block3d",
@@ -222,11 +216,7 @@ def test_plan_in_words_names_each_item_and_the_total():
     )
     work = plan(options, launch_ranks(options))
     text = printed(print_plan, options, work, 3)
-    bdcats, hacc = (volume_of(item.program, "mpiio") for item in work.kernels)
-    assert f"each run: {bdcats}; methods: native, auto" in text
-    assert "particles=131072" in text
-    total = 4 * (work.patterns[0].program.extent_bytes + bdcats.written_bytes + hacc.written_bytes)
-    assert f"12 runs: {total / 1e6:,.1f} MB written" in text
+    expected("\n".join(line.rstrip() for line in text.splitlines()))
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("mpirun")]
     assert len(lines) == 3
     for line in lines:
@@ -265,7 +255,7 @@ def row(kind: str, variant: str, phase: str, operation: str, strategy: str, orde
     return report_results.row(variant, strategy, operation, **of)
 
 
-def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
+def test_phases_stand_side_by_side_only_as_one_write_and_one_read(expected):
     rows = [
         row("kernel", "pair", "out", "write", "native", 0),
         row("kernel", "pair", "in", "read", "native", 0),
@@ -277,18 +267,8 @@ def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
         row("pattern", "old", "", "read", "native", 3),
     ]
     summaries = measure(with_ratios(rows))
-    assert list(parts(summaries)) == [
-        ("pair", "hdf5", ""),
-        ("three", "hdf5", "S"),
-        ("three", "hdf5", "W"),
-        ("three", "hdf5", "C"),
-        ("one", "hdf5", ""),
-        ("old", "hdf5", ""),
-    ]
-    text = io.StringIO()
-    print_table(Console(file=text, width=132), summaries)
-    for words in ("PAIR [HDF5]", "THREE, W [HDF5]", "A phase that writes and reads stands under write"):
-        assert words in text.getvalue()
+    text = printed(print_table, summaries)
+    expected({"parts": list(parts(summaries)), "table": "\n".join(line.rstrip() for line in text.splitlines())})
 
 
 @pytest.mark.parametrize("peers", [True, False])

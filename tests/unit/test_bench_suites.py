@@ -111,25 +111,42 @@ def test_smaller_cases_have_less_data():
 # ---- the command line and a suite ----
 
 
-def test_what_is_given_is_stronger_than_the_suite():
-    options = parse("--suite", "quick", "-m", "native", "-r", "1", "-s", "1MiB", "-i", "hdf5")
-    assert [strategy.name for strategy in options.methods] == ["native"]
-    assert (options.repetitions, options.budget_s, options.sizes.file_bytes) == (1, 0, MIB)
-    assert {way for request in options.kernels for way in request.interfaces} == {"hdf5"}
+#: Words of a command line: what is given is stronger than the suite, and a part of it may be chosen.
+GIVEN = (
+    "--suite quick",
+    "--suite quick -m native -r 1 -s 1MiB -i hdf5",
+    "--suite quick -k flash,s3d",
+    "--suite quick -w btio",
+)
 
 
-def test_a_part_of_a_suite():
-    options = parse("--suite", "quick", "-k", "flash,s3d")
-    assert [request.kernel for request in options.kernels] == ["s3d", "flash"]
-    assert options.patterns == ()
-    assert parse("--suite", "quick", "-w", "btio").kernels == ()
+def chosen(options) -> dict:
+    """Return what the options of a suite and of a command line choose together."""
+    return {
+        "methods": [method.name for method in options.methods],
+        "repetitions": options.repetitions,
+        "budget": options.budget_s,
+        "bytes of a file": options.sizes.file_bytes,
+        "native limit": options.native_limit_s,
+        "hints": options.hints,
+        "patterns": options.patterns,
+        "kernels": [f"{one.kernel}, {one.preset}: {', '.join(one.interfaces)}" for one in options.kernels],
+    }
+
+
+@pytest.mark.parametrize("words", GIVEN)
+def test_suites_and_what_is_given(words, expected):
+    expected(chosen(parse(*words.split())))
+
+
+def test_parts_that_a_suite_does_not_have():
     with pytest.raises(click.BadParameter, match="suite tokio-abc has no kernel flash"):
         parse("--suite", "tokio-abc", "-k", "flash")
     with pytest.raises(click.BadParameter, match="without a suite"):
         parse("--suite", "tokio-abc", "-P", "particles=1")
 
 
-def test_a_suite_of_ones_own(suite_file):
+def test_a_suite_of_ones_own(suite_file, expected):
     path = suite_file("""
         title = "Mine"
         about = "what is slow"
@@ -151,16 +168,10 @@ def test_a_suite_of_ones_own(suite_file):
         scale = 0.5
     """)
     options = parse("--suite", path, "--scale", "2")
-    assert (options.suite.name, options.suite.title, options.plot) == ("mine", "Mine", False)
-    assert options.patterns == ("contiguous", "btio")
-    assert (options.sizes.file_bytes, options.native_limit_s, options.hints) == (2 * MIB, 1, {"cb_nodes": "2"})
     work = plan(options, 2)
-    assert {item.variant: item.program.particles for item in work.kernels} == {
-        "small": 2000,
-        "vpic": kernels.KERNELS["vpic"].presets["quick"]["particles"],
-    }
-    assert work.kernels[0].title == "VPIC-IO (small)"
-    assert work.notes[0] == "what is slow"
+    items = [f"{item.variant}: {item.title}, {item.program.particles} particles" for item in work.kernels]
+    suite = {"name": options.suite.name, "title": options.suite.title, "plot": options.plot}
+    expected({**suite, **chosen(options), "work": items, "notes": work.notes})
     assert "what is slow" not in plan(parse("--suite", path, "-k", "vpic"), 2).notes
 
 
