@@ -22,7 +22,7 @@ from differential.compare import Comparison
 from differential.simulate import Simulation
 from differential.state import ACCESS, Case
 from support.hosts import Cluster
-from support.launch import OTHER_LAUNCHER, Launch, LaunchError, python_run, started_once_more
+from support.launch import OTHER_LAUNCHER, OTHER_LIBRARY, Launch, LaunchError, mpi_run, started_once_more
 
 #: Starts of a launch at most that another launcher than the MPI library's loses before its first case.
 _STARTS = 4
@@ -46,6 +46,7 @@ class Setting:
     subfiles : how many, and their unit: ours stores its files as several, also those that are there; None: as one.
     shown : where the folder with the folders of the files is mounted, so that each file is one there; None: nowhere.
     disk : bytes of a file system that is mounted for the files; 0: none.
+    tool : words in front of each rank's program: a debugger, for example.
     cluster : hosts on which the ranks run, spread evenly; None: this machine. `parent` is a folder of theirs then, None
         the one that they share in memory.
     """
@@ -59,6 +60,7 @@ class Setting:
     subfiles: tuple[int, int] | None = None
     shown: str | None = None
     disk: int = 0
+    tool: tuple[str, ...] = ()
     cluster: Cluster | None = None
 
 
@@ -108,9 +110,10 @@ def has_small_disks() -> bool:
 
 def launch_worker(job: str, ranks: int, timeout_s: float, setting: Setting) -> Launch:
     """Run the worker on this machine, or on the hosts of a cluster."""
+    program = [*setting.tool, sys.executable, str(WORKER), job]  # importing the package puts the library under it
     if setting.cluster is None:
-        return python_run([str(WORKER), job], ranks, env=dict(setting.env), timeout_s=timeout_s, check=False)
-    program = [sys.executable, str(WORKER), job]  # importing the package puts the library under it
+        other = OTHER_LIBRARY in os.environ and "LD_PRELOAD" not in dict(setting.env)
+        return mpi_run(program, ranks, env=dict(setting.env), timeout_s=timeout_s, preload=other, check=False)
     return setting.cluster.run(program, ranks, env=dict(setting.env), timeout_s=timeout_s, check=False, preload=False)
 
 

@@ -219,6 +219,8 @@ class Rank:
         if "but" in op:
             other = op["but"] if op["other"][self.comm.rank] else {k: v for k, v in op.items() if k != "but"}
             return self.step(index, other | ({"fails": op["fails"]} if "fails" in op else {}))
+        if "lost" in op:
+            return self.lose(index, {k: v for k, v in op.items() if k != "lost"}, *op["lost"])
         if "fails" in op:
             return self.fail(index, {k: v for k, v in op.items() if k not in ("fails", "failing")})
         kind, number = op["op"], op.get("h", 0)
@@ -299,6 +301,17 @@ class Rank:
             if closed:
                 self.files.pop(number, None)
                 self.handles.pop(number, None)
+
+    def lose(self, index: int, op: Op, name: str, number: int) -> dict[str, Any]:
+        """Make a call while a call of the MPI library by this one fails."""
+        loaded = ctypes.CDLL(None)  # with undefine.c
+        loaded.undefine_arm(name.encode(), number)
+        try:
+            result = self.step(index, op)
+            calls = {each: loaded.undefine_calls(each.encode()) for each in outside.LOSABLE}
+            return result | {"lost": loaded.undefine_done() == 1, "calls": calls}
+        finally:
+            loaded.undefine_arm(b"", 0)
 
     def snapped(self, result: dict[str, Any]) -> dict[str, Any]:
         """Add to a result what the files hold when all ranks are done."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import simulate
-from differential.outside import storage_fails
+from differential.outside import LOSABLE, storage_fails
 from differential.ownership import managed_calls
 from differential.simulate import Simulation
 from differential.state import ACCESS, HOWS, Case, Expected, Op, memory_of
@@ -58,6 +58,10 @@ class Comparison:
             self.race(index, op, name, orders)
             return
         expected = self.simulation.step(index, op)
+        if "lost" in op and not any(results[index].get("lost", "error" in results[index]) for results in self.results):
+            calls = [results[index]["calls"] for results in self.results]
+            made = " ".join(f"{each}={most}" for each in LOSABLE if (most := max(found[each] for found in calls)))
+            self.problems.append(f"lost: {name}: no call {op['lost']}, the library makes {made}")
         if "fails" in op:
             classes = [results[index].get("class", "none") for results in self.results]
             calls = [True] * len(classes)  # a rank that makes no call gets no error, nor one whose call does not fail

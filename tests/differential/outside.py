@@ -9,7 +9,8 @@ Semantics.  ``posix``: rank 0 makes one call of the system between two barriers.
             ``job``: the case goes on in a launch of its own, in which no file is open.
             ``limit``: no file may grow beyond a size (RLIMIT_FSIZE of each rank). Storage also fails where the case has
             ``fault`` or ``disk``: a write that fails may have written some of its bytes. A sync, a close or a change to
-            atomic mode that fails may have lost what was written since the last sync.
+            atomic mode that fails may have lost what was written since the last sync. What the library loses by
+            ``lost`` is no call of the case; where this makes a call fail, the same holds.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from differential.simulate import Simulation
 
 POSIX = ("stat", "read", "write", "rename", "remove")
+#: Functions of MPI that can fail for the library alone (tests/programs/undefine.c).
+LOSABLE = (
+    *("Bcast", "Allreduce", "Reduce", "Exscan", "Allgather", "Comm_split", "Comm_split_type"),
+    *("Iallgather", "Iallreduce", "Ibcast", "Isend", "Issend", "Irecv", "Imrecv", "Improbe"),
+)
 LAUNCHERS = ("mpirun", "mpiexec", "orterun", "srun")
 
 
@@ -46,7 +52,12 @@ def parts(case: Case) -> list[int]:
 
 def storage_fails(case: Case) -> bool:
     """Tell whether a write of the case may fail for want of storage."""
-    return "fault" in case or "disk" in case or any(op["op"] == "limit" for op in case["ops"])
+    return "fault" in case or "disk" in case or loses(case) or any(op["op"] == "limit" for op in case["ops"])
+
+
+def loses(case: Case) -> bool:
+    """Tell whether calls of the MPI library by this one fail."""
+    return any("lost" in op for op in case["ops"])
 
 
 # ---- the model ------------------------------------------------------------------------------------------------------

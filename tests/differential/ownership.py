@@ -31,7 +31,7 @@ def managed_calls(case: Case) -> list[bool]:
             result.append(False)
             continue
         if op["op"] == "open":
-            usable[number], atomic[number] = "sequential" not in op["mode"], False
+            usable[number], atomic[number] = "sequential" not in op["mode"] and "lost" not in op, False
             hints[number] = op["hints"] if "hints" in op else case["hints"]
         elif op["op"] == "view":
             usable[number] = "views" in case or view_is_usable(op)

@@ -29,6 +29,7 @@ FAILING = (
     "ranks 3 free | size 20 but [2] size 10 fails ARG or IO | write at_all 1,-1,0 NULL @0 fails TYPE or none"
     " | read at 4,-1,4 @0 fails COUNT by [1] | sync fails IO or none by some"
 )
+LOST = "ranks 3 file 9 | sync lost Irecv 1 fails IO"
 DECLARED = (
     "a name: ranks 1 | sync | except native(openmpi) sub*: not\n  yet | only native subfiles gpu | skip gpu: no"
     " | shows rounds"
@@ -45,6 +46,7 @@ READ = [
     f"ranks 2 readonly file 99 | read all 1 struct [1 2] [0 8] {{INT f90_real 6 30}}, {GRID}",
     # A call with the classes of its error, and what other ranks call.
     FAILING,
+    LOST,
     # Exceptions have a variant, perhaps a family, and a reason.
     DECLARED,
 ]
@@ -53,7 +55,7 @@ READ = [
 def test_what_is_read(expected: Expected) -> None:
     expected({words: [json.dumps(op) for op in text.read(words).case["ops"]] for words in READ})
     case, declared = text.read(FAILING).case, text.read(DECLARED)
-    assert case["free"] and text.tell(case) == FAILING
+    assert case["free"] and text.tell(case) == FAILING and text.tell(text.read(LOST).case) == LOST
     expected({name: getattr(declared, name) for name in ("name", "excepted", "skipped", "only", "shows")})
     known = [("native", "openmpi"), ("native", "mpich"), ("subfiles", "mpich")]
     assert [bool(variants.declared(declared, *each)) for each in known] == [True, False, True]

@@ -23,7 +23,9 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
             call must give an error of a class (``or none``: or no error), and it changes nothing there, unless storage
             fails (outside.py). Only such a call may be wrong: on a handle that is closed, with the type NULL, with a
             count of -1.
-            ``CALL but RANKS CALL``: some ranks make another call.
+            ``CALL but RANKS CALL``: some ranks make another call. ``CALL lost FUNCTION N``: within this call, the N-th
+            call of an MPI function by the library, from 0, fails as if another process had died, and what it returns
+            is undefined (tests/programs/undefine.c); it must do so on a rank at least.
             A line ``with NAME: WORDS`` is a row: the entry is one for each of its rows, with these words in place of
             ROW, and the name ``ENTRY, NAME``.
             ``except VARIANT[(FAMILY)]...: REASON`` declares a deviation, ``skip`` in its place that the case does not
@@ -49,7 +51,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from differential.expressions import evaluate
-from differential.outside import POSIX
+from differential.outside import LOSABLE, POSIX
 from differential.program import STYLES
 from differential.simulate import Simulation
 from differential.state import ACCESS, BYTE, ERRORS, HOWS, Case, Illegal, Op
@@ -86,6 +88,8 @@ ATOMS = {"f90_real": 2, "f90_integer": 1}
 MOST = 1 << 20
 #: Of a case, what tells how it was drawn or is added before each run.
 DRAWN = ("strategies", "families", "id", "hazards", "owned")
+#: Words behind a call.
+BEHIND = ("but", "lost", "fails")
 WITHOUT_HANDLE = ("sync", "fence", "wait", "open", "close", "delete", "posix", "kill", "job", "limit")
 HINT = re.compile(r"[A-Za-z_]\w*=(?!=)\S+")
 _TOKEN = re.compile(r"[\[\]{},|@]|[A-Za-z_]\w*=(?!=)[^\s|]+|[^\s\[\]{},|@]+")
@@ -336,6 +340,8 @@ class Reader:
         if self.skip("but"):
             op["other"] = self.some_ranks()
             op["but"] = self.plain_call()
+        if self.skip("lost"):
+            op["lost"] = [self.one_of(LOSABLE, "a function"), self.number()]
         if self.skip("fails"):
             op["fails"] = [self.one_of(ERRORS, "an error class")]
             while self.skip("or"):
@@ -373,7 +379,7 @@ class Reader:
         op["mem"] = self.each(self.tree) if self.at_type else [list(BYTE) for _ in range(self.ranks)]
         op["bottom"] = [False] * self.ranks
         everybody = list(range(self.ranks))
-        while self.next not in ("", "on", "but", "fails"):
+        while self.next not in ("", "on", *BEHIND):
             if self.skip("@"):
                 op["at"] = self.numbers()
             elif self.skip("by"):
@@ -421,7 +427,7 @@ class Reader:
     def wait(self, op: Op) -> None:
         """Take requests, and the way of waiting."""
         op["reqs"] = [self.number()]
-        while self.next not in ("", "but", "fails", *STYLES):
+        while self.next not in ("", *BEHIND, *STYLES):
             op["reqs"].append(self.number())
         op["style"] = self.maybe(STYLES)
 
@@ -429,7 +435,7 @@ class Reader:
         """Take the words of an open."""
         op |= {"h": self.number(), "file": 0, "comm": "world", "mode": ["rdwr"]}
         hints: dict[str, str] = {}
-        while self.next not in ("", "but", "fails"):
+        while self.next not in ("", *BEHIND):
             if self.skip("file"):
                 op["file"] = self.file()
             elif self.skip("comm"):
@@ -719,6 +725,7 @@ def told_call(op: Op) -> str:
     text = _told_call(op)
     if "but" in op:
         text += f" but {_items([rank for rank, flag in enumerate(op['other']) if flag])} {_told_call(op['but'])}"
+    text += f" lost {op['lost'][0]} {op['lost'][1]}" if "lost" in op else ""
     text += f" fails {' or '.join(op['fails'])}" if "fails" in op else ""
     text += " by some" if op.get("some") else ""
     return text + (

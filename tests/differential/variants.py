@@ -15,13 +15,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from differential import arms
+from differential import arms, outside
 from differential.arms import Setting, launch, ready
 from differential.ownership import missing_calls
 from differential.state import GUARD_BYTES, Case
 from differential.text import Declared, Entry
 from support import pretended_gpu
-from support.launch import mpi_family
+from support.cbuild import mpi_program
+from support.launch import library_path, mpi_family
 
 #: Delegates with little memory and small pages: what the cases move does not fit.
 DELEGATE_HINTS = "mpiox_delegate_mode=thread:mpiox_delegate_page=4k:mpiox_delegate_cache=512k:mpiox_delegate_bypass=16k"
@@ -40,6 +41,11 @@ def stored_as_several(setting: Setting, count: int, unit: int) -> Setting:
     own = f"mpiox_subfiles={count}:mpiox_subfile_unit={unit}"
     env["MPIOX_HINTS"] = f"{env['MPIOX_HINTS']}:{own}" if "MPIOX_HINTS" in env else f"*:{own}"
     return replace(setting, env=tuple(env.items()), subfiles=(count, unit))
+
+
+def losing() -> tuple[tuple[str, str], ...]:
+    """Return the variables of a launch in which calls of the MPI library by this one can fail."""
+    return (("LD_PRELOAD", f"{mpi_program('undefine', '-shared', '-fPIC')}:{library_path()}"),)
 
 
 def is_native_data(case: Case) -> bool:
@@ -152,7 +158,7 @@ class Shared:
 
 def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
     """Run cases under variants."""
-    groups: dict[tuple[str, str, int, str], Shared] = {}
+    groups: dict[tuple[str, str, int, str, bool], Shared] = {}
     keys: list[tuple[str, str]] = []
     # What workers must know beforehand is the same under each variant.
     known = {entry.name: ready([dict(entry.case)], Setting(arms=()))[0] for entry in entries}
@@ -163,9 +169,11 @@ def run_under(entries: Sequence[Entry], names: Iterable[str]) -> Results:
         for entry in entries:
             if runs_under(entry, name):
                 disk, fault = entry.case.get("disk", 0), entry.case.get("fault", "") if variant.alone else ""
-                env = start.env + ((("MPIOX_FAULT", fault),) if fault else ())
+                loses = outside.loses(entry.case)
+                env = start.env + ((("MPIOX_FAULT", fault),) if fault else ()) + (losing() if loses else ())
                 shared = Shared(setting=replace(start, disk=disk, env=env))
-                group = groups.setdefault((variant.arm, name if variant.alone else "", disk, fault), shared)
+                key = (variant.arm, name if variant.alone else "", disk, fault, loses)
+                group = groups.setdefault(key, shared)
                 own = {"id": len(keys), "env": dict(alone.env)}
                 own |= {"subfiles": alone.subfiles} if alone.subfiles else {}
                 group.cases[entry.case["ranks"]].append(known[entry.name] | own)
