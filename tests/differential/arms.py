@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from support.launch import OTHER_LAUNCHER, OTHER_LIBRARY, Launch, LaunchError, m
 #: Starts of a launch at most that another launcher than the MPI library's loses before its first case.
 _STARTS = 4
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
+#: What a delegate prints of a file that was deleted, if it still had bytes to write.
+_GONE = re.compile(r"^mpiio_ext: \S*/ours\.(\d+)\.\S+ was removed while .*$", re.M)
 Line = dict[str, Any]
 Seen = dict[tuple[int, str], dict[int, dict[str, Any]]]
 
@@ -225,6 +228,16 @@ def died(case: Case, part: int, ended: Ended, arm: str) -> bool:
     return outside.ends_launch(case["ops"][last]) and len(ended.seen.get((number(case), arm), {})) == case["ranks"]
 
 
+def gone(cases: list[Case], printed: str) -> list[Line]:
+    """Return a problem of each case that deletes files by MPI alone, where a delegate has not learnt of that."""
+    found = {int(line[1]): line[0] for line in _GONE.finditer(printed)}
+    return [
+        {"id": number(case), "seed": case["seed"], "arm": "ours", "problems": [f"gone: {found[number(case)]}"]}
+        for case in cases
+        if number(case) in found and not any(op.get("what") in ("remove", "rename") for op in case["ops"])
+    ]
+
+
 def one_arm(
     cases: list[Case], part: int, ranks: int, arm: str, setting: Setting, folders: tuple[str, str]
 ) -> tuple[Seen, list[Line]]:
@@ -239,6 +252,7 @@ def one_arm(
         ended = once(todo, part, ranks, arm, setting, folders)
         lines, done = ended.lines, ended.launch
         seen |= ended.seen
+        fatal += gone(todo, done.stderr)
         if lines and "end" in lines[-1] and done.returncode == 0:
             break
         started = [line for line in lines if "start" in line]

@@ -122,8 +122,8 @@ class Comparison:
         got = self.results[0][index]["posix"]
         if op["what"] == "read":
             self.contents("posix", self.simulation, {op["file"]: got}, only=op["file"])
-        elif op["what"] in ("stat", "rename", "remove") and got != size:
-            self.problems.append(f"posix: call {index} {op['what']} of file {op['file']}: {got} bytes, expected {size}")
+        elif op["what"] != "write" and got != size:
+            self.problems.append(f"posix: call {index} {op['what']} of file {op['file']}: {got}, expected {size}")
 
     def opened_well(self, index: int, got: str | None, expected: str | None) -> bool:
         """Tell whether an open ended as it must: the class of an error need be right on one rank only (ROMIO's is)."""

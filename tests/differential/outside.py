@@ -2,7 +2,8 @@
 
 Problem.    A program is not alone with its files: others list, rename and read them, and another job follows one that
             has died. What the MPI library, delegates or subfiles leave behind must then be as MPI promises.
-Semantics.  ``posix``: rank 0 makes one call of the system between two barriers. The content must be settled.
+Semantics.  ``posix``: rank 0 makes one call of the system between two barriers. The content must be settled. ``named``
+            and ``hidden``: the file has its name, or a staging name alone, whose content ``read`` reads.
             ``kill RANKS`` or ``kill launcher``: the processes get SIGKILL, and with them the whole launch ends. A byte
             that was synced has its value; any other byte has that value, or one that was written since. ``kill
             delegates``: each delegate gets SIGKILL, and nothing else may happen.
@@ -25,13 +26,14 @@ import numpy as np
 
 from differential.filestate import File
 from differential.state import Case, Illegal, Op, file_bytes
+from support import subfiles
 from support.launch import MARKER, marked_processes
 from support.processes import is_delegate, parent, words
 
 if TYPE_CHECKING:
     from differential.simulate import Simulation
 
-POSIX = ("stat", "read", "write", "rename", "remove")
+POSIX = ("stat", "read", "write", "rename", "remove", "named", "hidden")
 #: Functions of MPI that can fail for the library alone (tests/programs/undefine.c).
 LOSABLE = (
     *("Bcast", "Allreduce", "Reduce", "Exscan", "Allgather", "Comm_split", "Comm_split_type"),
@@ -105,7 +107,7 @@ def posix_model(simulation: Simulation, index: int, op: Op) -> int | None:
         simulation.rename(name, op["to"])
     elif what == "remove":
         simulation.delete(name)
-    return len(file.data)
+    return what == "hidden" if what in ("named", "hidden") else len(file.data)
 
 
 # ---- the worker -----------------------------------------------------------------------------------------------------
@@ -119,7 +121,12 @@ def posix(seed: int, index: int, op: Op, path: pathlib.Path, to: pathlib.Path) -
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.pwrite(fd, file_bytes(seed, index, offsets).tobytes(), op["at"])
         os.close(fd)
+    names, staging = os.listdir(path.parent), path.with_name(f".{path.name}.staging")  # no call waits for a name
+    if what in ("named", "hidden"):
+        return path.name not in names and staging.name in names
     try:
+        if what == "read" and path.name not in names and staging.name in names:
+            return subfiles.read(staging)
         size = path.stat().st_size
         if what == "read":
             return path.read_bytes()

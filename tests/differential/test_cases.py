@@ -49,6 +49,8 @@ def complaints(name: str, family: str, found: variants.Results) -> list[str]:
 
 
 @pytest.mark.mpi
+@pytest.mark.both_with("lost", "staged_spawn")
+@pytest.mark.slow_with(*(name for name, variant in variants.VARIANTS.items() if variant.slow))
 @pytest.mark.parametrize("name", variants.VARIANTS)
 def test_cases(extension: str, family: str, name: str, found: variants.Results) -> None:
     wrong = complaints(name, family, found)

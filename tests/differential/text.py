@@ -16,7 +16,7 @@ Format.     ``NAME: ranks N WORD... | CALL | CALL ...``. A line that begins with
               seek OFFSET [cur|end]   seek_shared OFFSET [cur|end]   wait REQUEST... [STYLE]
               size BYTES   preallocate BYTES   atomicity on|off   sync   fence   query [shared]   close H
               open H [file F] [comm C] [mode A,B] [each] [HINT=VALUE...]   delete F
-              posix stat|read|remove F   posix rename F G   posix write F BYTES @OFFSET   (outside.py)
+              posix stat|read|remove|named|hidden F   posix rename F G   posix write F BYTES @OFFSET   (outside.py)
               kill [RANKS]|launcher|delegates   job   limit BYTES|-1
             F is a number or a name; a name that begins with ./ is another name of the file behind that, null is none.
             ``CALL fails CLASS [or CLASS...] [by RANKS|some]``: on each rank, on these alone, or on one at least, the

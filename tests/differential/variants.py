@@ -65,6 +65,9 @@ class Variant:
     subfiles : how many, and their unit.
     gpu : three of four buffers are in the memory of a pretended GPU.
     alone : no other variant shares its launches; a program starts delegates once, in one mode and with one fault.
+    named : only the cases run that name the variant.
+    slow : the variant is of the slow tier.
+    per_node : ranks of a pretended node when a process starts; 0: all.
     shows : counters of the worker that are not zero if the variant is in force.
     hides : counters of `default` that are zero then.
     """
@@ -75,6 +78,9 @@ class Variant:
     subfiles: tuple[int, int] | None = None
     gpu: bool = False
     alone: bool = False
+    named: bool = False
+    slow: bool = False
+    per_node: int = 0
     shows: tuple[str, ...] = ()
     hides: tuple[str, ...] = ()
 
@@ -89,7 +95,20 @@ class Variant:
 
     def at_start(self) -> tuple[tuple[str, str], ...]:
         """Return the variables that a process reads when it starts."""
-        return ((pretended_gpu.VARIABLE, pretended_gpu.library()),) if self.gpu else ()
+        gpu = ((pretended_gpu.VARIABLE, pretended_gpu.library()),) if self.gpu else ()
+        return (*gpu, ("MPIOX_RANKS_PER_NODE", str(self.per_node))) if self.per_node else gpu
+
+
+#: Delegates that cases start by `mpiox_delegates`: they have room for all files of a case, and write them slowly.
+STAGED = "mpiox_delegate_page=16k:mpiox_delegate_cache=16m:striping_unit=16k:mpiox_drain_rate=10000"
+
+
+def behind(mode: str, per_node: int, level: str, *, parts: int = 0, slow: bool = False) -> Variant:
+    """Return a variant of cases whose files are closed before they are written."""
+    hints = f"{STAGED}:mpiox_delegate_mode={mode}:mpiox_delegate_ack={level}"
+    several = (parts, 10000) if parts else None
+    shows = ("delegated_writes", "merge") if parts else ("delegated_writes",)
+    return Variant(hints=hints, alone=True, named=True, per_node=per_node, subfiles=several, slow=slow, shows=shows)
 
 
 VARIANTS = {
@@ -109,6 +128,13 @@ VARIANTS = {
     ),
     "cached": Variant(delegates=2, hints="mpiox_collective=cached", shows=("delegated_writes",)),
     "staged": Variant(delegates=2, hints="mpiox_close=staged", shows=("delegated_writes", "staged")),
+    "lost": Variant(named=True, shows=("messages",)),
+    "staged_spawn": behind("spawn", 0, "memory"),
+    "staged_process": behind("process", 1, "memory", slow=True),
+    "staged_replica": behind("spawn", 1, "replica", parts=4),
+    "staged_thread": behind("thread", 1, "replica", slow=True),
+    "staged_subfiles": behind("thread", 1, "memory", parts=3, slow=True),
+    "staged_nodes": behind("process", 2, "replica", parts=3, slow=True),
     "subfiles": Variant(subfiles=(4, 97), shows=("merge",)),
     "gpu": Variant(
         gpu=True, alone=True, hints="mpiox_device_buffer=97", shows=("device_bytes_written", "device_bytes_read")
@@ -132,7 +158,8 @@ def runs_under(entry: Entry, name: str) -> bool:
         return False
     if "disk" in entry.case and not arms.has_small_disks():
         return False
-    chosen = not entry.only or any(fnmatch.fnmatchcase(name, only) for only in entry.only)
+    chosen = not entry.only and not VARIANTS[name].named
+    chosen = chosen or any(fnmatch.fnmatchcase(name, only) for only in entry.only)
     return chosen and (VARIANTS[name].subfiles is None or is_native_data(entry.case))
 
 

@@ -15,7 +15,7 @@ from mpiio_ext import delegates
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import subfiles
-from support.launch import PROGRAMS, marked_processes, python_run
+from support.launch import marked_processes, python_run
 from support.marks import slow
 from support.processes import job
 from support.staged import (
@@ -23,7 +23,6 @@ from support.staged import (
     PARTS,
     RANKS,
     asked,
-    check_program,
     checkpoint,
     command,
     fill,
@@ -34,38 +33,6 @@ from support.staged import (
 )
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
-WAYS = [
-    ("spawn", 0, "memory", 0),
-    ("thread", 1, "memory", 0),
-    ("process", 1, "memory", 0),
-    ("spawn", 1, "replica", 0),
-    ("spawn", 0, "memory", 3),
-    ("spawn", 1, "replica", 4),
-]
-MORE_WAYS = slow(
-    ("spawn", 2, "memory", 0),
-    ("process", 2, "replica", 3),
-    ("thread", 0, "memory", 0),
-    ("thread", 1, "replica", 0),
-    ("thread", 1, "memory", 3),
-)
-
-
-@pytest.mark.both_with("spawn-0-memory-0")
-@pytest.mark.slow_with("thread-1-memory-0", "spawn-1-replica-0", "spawn-0-memory-3")
-@pytest.mark.parametrize(("mode", "per_node", "level", "parts"), [*WAYS, *MORE_WAYS])
-def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int, level: str, parts: int) -> None:
-    """Inside the job from the close on, whatever is done with it; for others when the job has ended, and as a whole."""
-    launch = python_run(
-        [PROGRAMS / "delegates_staged.py", tmp_path, mode, level, str(parts)],
-        RANKS,
-        env={"MPIOX_RANKS_PER_NODE": str(per_node)},
-        timeout_s=120,
-        preload=True,
-    )
-    check_program(launch, tmp_path, level, parts)
-
-
 OPEN = """
     import os, sys, time
     import mpiio_ext

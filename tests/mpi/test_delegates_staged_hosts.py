@@ -1,7 +1,7 @@
 """Files that are closed before they are written, between hosts, which are namespaces; see support/hosts.py.
 
-tests/programs/delegates_staged.py meets its files again in every way; delegates_staged_deaths.py closes checkpoints,
-until the host of a delegate vanishes: what was acknowledged at level replica is written by the other delegate.
+Cases meet their files again in every way; tests/programs/delegates_staged_deaths.py closes checkpoints, until the host
+of a delegate vanishes: what was acknowledged at level replica is written by the other delegate.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import pathlib
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from differential import arms, text, variants
 from support import hosts
-from support.launch import PROGRAMS, marked_processes
+from support.launch import marked_processes
 from support.marks import slow
 from support.processes import job
-from support.staged import CHECKPOINTS, check_names, check_program, kill_at_once
+from support.staged import CHECKPOINTS, check_names, kill_at_once
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 120.0
@@ -37,12 +39,11 @@ def cluster() -> Iterator[hosts.Cluster]:
 )
 def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str, parts: int) -> None:
     """Also files of subfiles."""
-    folder = cluster.folder / f"files-{level}-{parts}"
-    folder.mkdir()
-    launch = cluster.run(
-        [sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, str(parts)], 3, 1, timeout_s=LIMIT_S
-    )
-    check_program(launch, folder, level, parts)
+    setting = replace(variants.behind("spawn", 0, level, parts=parts).setting(), cluster=cluster)
+    entries = text.read_file(text.FOLDER / "staged.case")
+    cases = arms.ready([entry.case | {"id": number} for number, entry in enumerate(entries)], setting)
+    found = arms.launch(cases, 3, setting)
+    assert len(found) == len(entries) and not any(line["problems"] for line in found), found
 
 
 def host_of(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""What is said of a file whose bytes cannot all be written behind its close: one line of each delegate."""
+"""What is said of a file whose bytes cannot be written behind its close, or not all of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from support import subfiles
 from support.launch import python_run
 from support.marks import slow
 
@@ -73,3 +74,21 @@ def test_more_ranges_than_a_delegate_remembers_are_counted(small_disk: pathlib.P
         data = (small_disk / f".{path.name}.staging").read_bytes().ljust(2 * BYTES, b"\0")
         lost = sum(data[at] == 0 for at in range(0, 2 * BYTES, 16384))
         assert more and sum(more) + "".join(lines).count("at offset") >= lost > 0, launch.describe()
+
+
+@pytest.mark.parametrize(
+    ("level", "reason"),
+    [("replica", "at level replica MPI_File_close waits"), ("memory", "because the subfiles exist already")],
+)
+def test_closes_that_wait_are_lines(tmp_path: pathlib.Path, level: str, reason: str) -> None:
+    """Of a file that exists, once for a process; and of one without delegates."""
+    there, other = tmp_path / "there", tmp_path / "other"
+    if level == "replica":
+        there.touch()
+    else:
+        subfiles.store(there, b"", 3, 1000)
+    given = f"*:mpiox_close=staged,*/there:mpiox_delegates=2:mpiox_delegate_ack={level}"
+    environment = {"MPIOX_HINTS": given, "MPIOX_RANKS_PER_NODE": "1"}
+    launch = python_run(["-c", WRITE, "131072", there, other], 2, env=environment, preload=True, timeout_s=120)
+    for path, said in ((there, reason), (other, "needs I/O delegates")):
+        assert len(re.findall(rf"^mpiio_ext: {path}: .*{said}", launch.stderr, re.M)) == 1, launch.describe()

@@ -87,13 +87,6 @@ def test_no_call_is_forgotten(extension: str) -> None:
         assert called and {(call, name) for name in called} <= lost, problem
 
 
-def test_other_calls_of_mpich(extension: str, family: str) -> None:
-    """What tests/differential/test_cases.py runs under Open MPI each time."""
-    if family == "openmpi":
-        pytest.skip("tests/differential/test_cases.py runs these cases")
-    assert not problems(cases())
-
-
 @pytest.mark.slow
 def test_under_valgrind(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     """No decision depends on what a failed call has left."""

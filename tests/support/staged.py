@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -15,10 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from support import subfiles
-from support.launch import PROGRAMS, Launch, launcher, preload_environment
+from support.launch import PROGRAMS, launcher, preload_environment
 from support.processes import Job
 
-RANKS, BLOCK, BLOCKS = 3, 8192, 24
+RANKS = 3
 #: FOLDER FILES PAUSE_S; CHECKPOINT_BYTES of each file are written, the rest of it are holes.
 CHECKPOINTS = PROGRAMS / "delegates_staged_deaths.py"
 CHECKPOINT_BYTES = 36 * 5000
@@ -134,41 +133,3 @@ def kill_at_once(pids: Iterable[int]) -> None:
     victims = list(pids)
     send(victims, signal.SIGSTOP)
     send(victims, signal.SIGKILL)
-
-
-def _content(seed: int) -> bytes:
-    """As content() of tests/programs/delegates_staged.py."""
-    places = np.arange(BLOCK * BLOCKS * RANKS)
-    return ((places * 7 + places // BLOCK + seed) % 251 + 1).astype(np.uint8).tobytes()
-
-
-def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int = 0) -> None:
-    """tests/programs/delegates_staged.py has found nothing wrong, and each file is there as it was closed."""
-    line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
-    assert json.loads(line[5:]) == [], launch.describe()
-    lines = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext:")]
-    said = [line for line in lines if "calls past MPI do not wait" not in line]  # its hints come by MPI_Info
-    assert len(said) >= len(lines) - 1, launch.describe()
-    assert any("native: mpiox_close=staged needs I/O delegates" in line for line in said), launch.describe()
-    waits = "the subfiles exist already" if parts else "at level replica MPI_File_close"  # two processes say so
-    assert sum(f"{waits}" in line for line in said) == (2 if parts or level == "replica" else 0), launch.describe()
-    assert len(said) == (3 if parts or level == "replica" else 1) + (parts > 0), launch.describe()
-    expected = {
-        "otherwise": _content(26),
-        "again": _content(2)[: len(_content(2)) // 2],
-        "twice": _content(30),
-        "alone": _content(4)[:BLOCK] + _content(3)[BLOCK:],
-        "native": _content(5),
-        "old": _content(6),
-        "gone": _content(8),
-        "written": _content(28),
-        "library": _content(28),
-        "there": _content(10),
-        "there still": _content(10),
-        "sync": _content(13),
-        "last": _content(14),
-    }
-    assert names(folder) == set(expected)
-    assert {path.stem for path in folder.glob("*.subfiles")} == (set(expected) - {"old"} if parts else set())
-    for name, data in expected.items():
-        assert whole(folder / name) == data, name
