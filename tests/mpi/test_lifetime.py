@@ -1,6 +1,7 @@
 """From MPI_Init to MPI_Finalize: files closed late or never, several worlds, ranks without the library, sessions.
 
-Unchanged C programs of tests/programs and an h5py script, natively (the control of the program) and preloaded.
+Unchanged C programs of tests/programs and an h5py script, natively (the control of the program) and preloaded. Cases of
+tests/differential cannot express this: their ranks all have the library, are one world, and close their files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Programs that open very many files, on very many communicators, with few descriptors, and run for long.
 
-The C program tests/programs/lives.c, unchanged, natively (the control) and preloaded.
+The C program tests/programs/lives.c, unchanged, natively (the control) and preloaded. Cases of tests/differential
+compare bytes; these tests compare memory, descriptors and numbers of openings.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@
  *   lives FILE opens COUNT       seconds of COUNT openings on MPI_COMM_WORLD, the first apart; each file is written
  *
  * Prints on rank 0 one line of words NAME=NUMBER: how many there were, and of all ranks the largest resident memory in
- * KiB when a tenth was done and at the end, and the most descriptors.
+ * KiB when a tenth was done and at the end, and the most descriptors. A case of tests/differential cannot express this:
+ * it compares bytes, and neither takes descriptors, communicators and rights from a process nor measures its memory.
  */
 #include <mpi.h>
 #include <stdio.h>
