@@ -43,6 +43,7 @@ static int try_share(mpiox_topology *t, mpiox_segment_kind kind, int64_t bytes, 
     *out = (mpiox_segment){.fd = -1};
     if (t->node_rank == 0)
         made.code = mpiox_segment_create(kind, bytes, &made.address, out, error);
+    const mpiox_segment_address own = made.address; /* a broadcast that fails leaves its buffer undefined */
     if (!announce(t, &made))
         made.code = mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "announcing shared memory");
     int code = made.code;
@@ -50,7 +51,7 @@ static int try_share(mpiox_topology *t, mpiox_segment_kind kind, int64_t bytes, 
         code = mpiox_segment_attach(&made.address, out, error);
     const int worst = lowest_of_node(t, code);
     if (t->node_rank == 0)
-        mpiox_segment_seal(out, &made.address);
+        mpiox_segment_seal(out, &own);
     if (worst == MPIOX_OK)
         return MPIOX_OK;
     mpiox_segment_free(out);
