@@ -266,11 +266,12 @@ class Hints:
     '*.h5:mpiox_partition=group_cyclic:cb_buffer_size=4194304'
     """
 
+    #: Hints that are set, by argument.
     given: Mapping[str, bool | int | str]
     others: Mapping[str, str]
 
     def __init__(self, *, others: Mapping[str, str] | None = None, **hints: bool | int | str | None) -> None:
-        for name in hints.keys() - _names().keys():
+        for name in [name for name in hints if name not in _names()]:
             near = near_names(name, list(_names()))
             raise TypeError(f"{name} is no hint" + (f"; did you mean {near[0]}?" if near else ""))
         values = ((name, hints.get(name)) for name in _names())

@@ -107,7 +107,7 @@ def posix_model(simulation: Simulation, index: int, op: Op) -> int | None:
         simulation.rename(name, op["to"])
     elif what == "remove":
         simulation.delete(name)
-    return what == "hidden" if what in ("named", "hidden") else len(file.data)
+    return True if what in ("named", "hidden") else len(file.data)
 
 
 # ---- the worker -----------------------------------------------------------------------------------------------------
@@ -122,7 +122,9 @@ def posix(seed: int, index: int, op: Op, path: pathlib.Path, to: pathlib.Path) -
         os.pwrite(fd, file_bytes(seed, index, offsets).tobytes(), op["at"])
         os.close(fd)
     names, staging = os.listdir(path.parent), path.with_name(f".{path.name}.staging")  # no call waits for a name
-    if what in ("named", "hidden"):
+    if what == "named":
+        return path.name in names
+    if what == "hidden":
         return path.name not in names and staging.name in names
     try:
         if what == "read" and path.name not in names and staging.name in names:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import random
+import re
 from typing import Any
 
 import pytest
 
-from differential import generate, shrink, simulate
+from differential import arms, generate, outside, shrink, simulate
 from differential.compare import Comparison
 from differential.draw_forms import formed
 from differential.draw_types import memory_tree
 from differential.simulate import Simulation
 from differential.state import ACCESS, BYTE, Case, Op
 from differential.typetree import classic_text, constructors, leaves, model
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def case_of(ops: list[Op], *, ranks: int = 2, **more: Any) -> Case:
@@ -227,3 +231,31 @@ def test_shrinking_tries_the_classic_form() -> None:
     assert "_c" not in json.dumps(kept["mem"])
     anything = shrink.shrink(case, lambda cases: [bool(c["ops"]) for c in cases])
     assert "large" not in anything["ops"][0]
+
+
+# ---- what a launch prints --------------------------------------------------------------------------------------------
+
+
+def test_bytes_of_a_removed_file_are_a_problem_unless_the_case_removes_it() -> None:
+    """The sentence is that of the library's source."""
+    source = (ROOT / "csrc" / "iod" / "process" / "mpiox_process.c").read_text(encoding="utf-8")
+    said = re.search(r'mpiox_process_notify\("%s (was removed while )%lld ', source)
+    assert said
+    case = case_of([])
+    printed = f"mpiio_ext: /folder/ours.{case['seed']}.0 {said[1]}5 bytes were not written\n"
+    (found,) = arms.gone([case], printed)
+    assert found["id"] == case["seed"] and said[1] in found["problems"][0]
+    assert arms.gone([case_of([{"op": "posix", "what": "remove", "file": 0}])], printed) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "named", "hidden"), [((), False, False), (("f",), True, False), ((".f.staging",), False, True)]
+)
+def test_whether_a_file_has_its_name(
+    tmp_path: pathlib.Path, there: tuple[str, ...], *, named: bool, hidden: bool
+) -> None:
+    """The worker: a file that is gone has neither name."""
+    for name in there:
+        (tmp_path / name).touch()
+    for what, expected in (("named", named), ("hidden", hidden)):
+        assert outside.posix(1, 0, {"op": "posix", "what": what}, tmp_path / "f", tmp_path / "f") is expected

@@ -134,8 +134,11 @@ def test_rows_of_an_entry(tmp_path: pathlib.Path) -> None:
     path.write_text(path.read_text().replace("four: 4", "none: 0"))
     with pytest.raises(text.CaseError, match=r"rows\.case:2:18: expected 1 to 64 ranks"):
         text.read_file(path)
-    path.write_text("one: ranks 2\n  with a pair: 2\n  | sink\n")
+    path.write_text("one: ranks ROW\n  with a pair: 2\n  | sink\n")
     with pytest.raises(text.CaseError, match=r"rows\.case:3:5: expected a call"):
+        text.read_file(path)
+    path.write_text("one: ranks 2\n  with a pair: 2\n  | sync\n")
+    with pytest.raises(text.CaseError, match="one: has rows, and no ROW"):
         text.read_file(path)
 
 

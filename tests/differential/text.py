@@ -624,6 +624,8 @@ def _rows(text: str) -> Iterator[str]:
     """Yield the entries of a text, one for each of its rows, with as many lines."""
     name, _, body = _ROW.sub("", text).partition(":")
     rows = list(_ROW.finditer(text))
+    if rows and "ROW" not in body:
+        raise CaseError(f"{name}: has rows, and no ROW where their words go")
     for row in rows:
         yield f"{name}, {row['name']}:{body.replace('ROW', row['words'].strip())}"
     if not rows:

@@ -182,10 +182,12 @@ def staging_names(stem: str) -> list[str]:
 def left_behind(run: Rank) -> list[str]:
     """Have delegates write what was closed, as an open past them does; return a problem for each name that is left."""
     hints = os.environ.pop("MPIOX_HINTS", None)
-    for path in map(run.path, run.names if "mpiox_close" in f"{hints} {run.case}" else ()):
-        with contextlib.suppress(MPI.Exception):  # there is no such file, or its storage fails
-            MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDONLY).Close()
-    os.environ.update({} if hints is None else {"MPIOX_HINTS": hints})
+    try:  # a case has hints in the environment, of its own, or of an open
+        for path in map(run.path, run.names if "mpiox_close" in f"{hints} {run.case}" else ()):
+            with contextlib.suppress(MPI.Exception):  # there is no such file, or its storage fails
+                MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDONLY).Close()
+    finally:
+        os.environ.update({} if hints is None else {"MPIOX_HINTS": hints})
     return [f"left: {name}" for name in staging_names(run.stem)]
 
 

@@ -116,10 +116,15 @@ def passes(tree: pathlib.Path, built: Built, tests: tuple[str, ...]) -> bool:
         commands.append([sys.executable, "-c", PYTEST, str(built.tools), "-q", "-x", "-p", "no:cacheprovider", *others])
     for command in commands:
         with (tree / "tests.log").open("ab") as log:
+            before = log.tell()
             done = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=TESTS_LIMIT_S)
         if done.returncode not in (0, 1):
             raise MutantError(f"{' '.join(command)} ended with status {done.returncode}, see {tree / 'tests.log'}")
         if done.returncode == 1:
+            with (tree / "tests.log").open("rb") as log:
+                log.seek(before)
+                if command in commands[: len(cases)] and b"Traceback (most recent call last)" in log.read():
+                    raise MutantError(f"{' '.join(command)} could not run, see {tree / 'tests.log'}")
             return False
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -436,6 +437,19 @@ def test_hints_can_be_searched(columns: str | None, *, wide: bool) -> None:
     assert cells[:5] == ["cb_nodes", "integer", "4", "MPIOX_HINTS", "0"] if wide else cells[1:3] == ["4", "MPIOX_HINTS"]
     if columns is None:
         assert cells[-1] == "number of aggregators; 0 lets the library choose"
+
+
+def test_no_hint_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiio_ext.hints.in_force", lambda path: [])
+    result = CliRunner().invoke(main, ["hints", "--changed"])
+    assert result.output.startswith("no hint is set")
+
+
+def test_all_hints_as_json() -> None:
+    """Also those that have their defaults."""
+    rows = json.loads(CliRunner().invoke(main, ["hints", "--path", "F", "--json"]).output)["hints"]
+    assert [row["name"] for row in rows] == [spec.name for spec in hints.registry()]
+    assert {row["source"] for row in rows if row["name"] == "mpiox_enable"} == {"default"}
 
 
 def test_hints_table_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:

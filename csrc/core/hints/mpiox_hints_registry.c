@@ -2,7 +2,8 @@
  * mpiox_hints_registry.c - the table of hints.
  *
  * A new hint is one field of mpiox_hints and one line of the table here; everything else (parsing, sources, reports,
- * MPI_File_get_info, the command line, the class of Python, the search of `tune`, the documentation) follows the table.
+ * MPI_File_get_info, the command line, the class of Python, the search of `tune`) follows the table, and
+ * docs/reference/hints.md has what `mpiio-ext hints --markdown` prints.
  */
 #include <ctype.h>
 #include <pthread.h>
@@ -136,10 +137,10 @@ static bool is_partition(const char *text)
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 #define FIELD(member) .offset = offsetof(mpiox_hints, member), .bytes = sizeof(((mpiox_hints *)0)->member)
-/* `...`: FOR_SPEED, or nothing. */
 #define FOR_SPEED .for_speed = true
 #define SPEC(hint, kind, texts, value, what, member)                                                                   \
     .name = hint, .type = kind, .values = texts, .default_value = value, .description = what, FIELD(member)
+/* The last argument of each, `...`: FOR_SPEED, or nothing. */
 #define FLAG(hint, member, value, what, ...)                                                                           \
     {SPEC(hint, "boolean", "true | false", value, what, member), .words = boolean_words, __VA_ARGS__}
 #define CHOICE(hint, member, list, texts, value, what, ...)                                                            \
