@@ -233,7 +233,7 @@ def test_a_list_becomes_files(tmp_path: pathlib.Path, expected: Expected) -> Non
         found = ", ".join(f"{one.id} {one.state}" for one in scheduled.read_all(tmp_path)[0])
         steps[what] = {"jobs": found, "changed": changed}
 
-    sync("who waits has nothing", every)
+    sync("a waiting job has no file", every)
     scheduled.write(tmp_path, job("1300"))  # by the prolog, after the list was taken
     sync("one has ended", short)
     sync("again", short)
@@ -308,6 +308,15 @@ def test_nodes_of_older_libraries(tmp_path: pathlib.Path) -> None:
         scheduled.write(tmp_path, job("11", nodes=3))
         assert arbiter.step()
         assert {name: len(nodes) for name, nodes in arbiter.map.jobs.items()} == {"a": 3, "b": 1}
+
+
+def test_a_job_of_which_only_the_name_changes_is_written_again(tmp_path: pathlib.Path) -> None:
+    text = "JOBID|STATE|NODES|TASKS|NAME\n53|RUNNING|1|2|before\n"
+    connector.sync(tmp_path, text)
+    assert connector.sync(tmp_path, text) == ([], [])
+    changed, _ = connector.sync(tmp_path, text.replace("before", "after"))
+    assert changed == ["53: RUNNING"]
+    assert [one.name for one in scheduled.read_all(tmp_path)[0]] == ["after"]
 
 
 def test_a_list_that_lacks_a_job_does_not_end_it(tmp_path: pathlib.Path) -> None:
