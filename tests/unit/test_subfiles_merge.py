@@ -131,16 +131,17 @@ def test_names_with_special_bytes(name: str, tmp_path: pathlib.Path, monkeypatch
     assert {one.name for one in tmp_path.iterdir()} == {"again", name}
 
 
-def told(*words: object) -> str:
-    """Return the status of a command, and the lines that it prints."""
+def printed(*words: object) -> str:
+    """Return the status of a command, and the lines that it prints, by stream."""
     done = command(*words)
-    return f"{done.exit_code}\n{done.stdout}{done.stderr.rpartition('Error: ')[2]}"
+    error = done.stderr.rpartition("Error: ")[2]
+    return f"{done.exit_code}\n{done.stdout}{f'standard error: {error}' if error else ''}"
 
 
 def test_what_is_done_where_nothing_is_said(tmp_path: pathlib.Path, expected: Expected) -> None:
     make(tmp_path / "f", {0: b"abcdefg"}, 7, 1 << 20, 2)
     (tmp_path / "f").chmod(0o640)
-    said = [told("merge", tmp_path / "f"), told("merge", tmp_path / "f", "-o", "x", "--in-place")]
+    said = [printed("merge", tmp_path / "f"), printed("merge", tmp_path / "f", "-o", "x", "--in-place")]
     assert (tmp_path / "f.merged").stat().st_mode & 0o777 == 0o640
     expected(said, hide=WAYS)
 
@@ -247,7 +248,7 @@ def test_a_file_that_is_not_whole(tmp_path: pathlib.Path, expected: Expected) ->
     runs, file = {0: b"abc", 200: b"x" * 30}, tmp_path / "f"
     make(file, runs, 600, 64, 3, whole=False)
     said = [
-        told(*words)
+        printed(*words)
         for words in (
             ("merge", file),
             ("check", file),
@@ -289,7 +290,7 @@ def test_rm_refuses_and_leaves_what_is_not_its_own(tmp_path: pathlib.Path, expec
     (tmp_path / "g").write_bytes(index_text("g", 64, 1, 0, subfiles=[str(victim)]))
     file, other = tmp_path / "f", tmp_path / "g"
     commands = (("check", file), ("check", file, "--json"), ("rm", file, other), ("rm", victim))
-    said = [told(*words) for words in commands]
+    said = [printed(*words) for words in commands]
     assert keep.exists() and victim.exists() and not (tmp_path / "f").exists() and not (tmp_path / "g").exists()
     assert [one.name for one in keep.parent.iterdir()] == ["notes"]
     expected(said, hide=WAYS)
@@ -300,7 +301,7 @@ def test_rm_goes_on(tmp_path: pathlib.Path, expected: Expected) -> None:
     for name in ("a", "c"):
         make(tmp_path / name, {0: b"x" * 600}, 600, 64, 3)
     (tmp_path / "b").write_bytes(b"plain")
-    said = [told("rm", *(tmp_path / name for name in names)) for names in (("a", "b", "none", "c"), ("b", "none"))]
+    said = [printed("rm", *(tmp_path / name for name in names)) for names in (("a", "b", "none", "c"), ("b", "none"))]
     assert [one.name for one in tmp_path.iterdir()] == ["b"]
     expected(said, hide=WAYS)
 
@@ -319,7 +320,7 @@ def test_targets_that_are_refused(tmp_path: pathlib.Path, expected: Expected) ->
     make(tmp_path / "g", {}, 600, 64, 3)
     first = tmp_path / "f.subfiles" / f"{IDENT}.0"
     targets = (tmp_path / "f", first, tmp_path / "g", tmp_path, tmp_path / "no" / "x")
-    expected([told("merge", tmp_path / "f", "-o", target) for target in targets], hide=WAYS)
+    expected([printed("merge", tmp_path / "f", "-o", target) for target in targets], hide=WAYS)
     assert command("check", tmp_path / "f", tmp_path / "g").exit_code == 0
 
 
