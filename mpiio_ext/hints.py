@@ -272,8 +272,8 @@ class Hints:
 
     def __init__(self, *, others: Mapping[str, str] | None = None, **hints: bool | int | str | None) -> None:
         for name in [name for name in hints if name not in _names()]:
-            near = near_names(name, list(_names()))
-            raise TypeError(f"{name} is no hint" + (f"; did you mean {near[0]}?" if near else ""))
+            near = near_names(name.removeprefix(_PREFIX), list(_names()))
+            raise TypeError(f"{name} is no argument of Hints" + (f"; did you mean {near[0]}?" if near else ""))
         values = ((name, hints.get(name)) for name in _names())
         object.__setattr__(self, "given", {name: value for name, value in values if value is not None})
         object.__setattr__(self, "others", dict(others or {}))

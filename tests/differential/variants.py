@@ -69,7 +69,7 @@ class Variant:
     slow : the variant is of the slow tier.
     per_node : ranks of a pretended node when a process starts; 0: all.
     shows : counters of the worker that are not zero if the variant is in force.
-    hides : counters of `default` that are zero then.
+    hides : counters of the worker that are zero if the variant is in force, and not under `default`.
     """
 
     hints: str = ""

@@ -452,8 +452,10 @@ def test_frozen_and_checked() -> None:
         Hints(others={"cb_nods": "1"})
     with pytest.raises(ArgumentError, match="line break"):
         Hints(delegate_hosts="a\nb")
-    with pytest.raises(TypeError, match="cb_node is no hint; did you mean cb_nodes"):
+    with pytest.raises(TypeError, match=r"cb_node is no argument of Hints; did you mean cb_nodes\?"):
         Hints(cb_node=4)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"mpiox_buffers is no argument of Hints; did you mean buffers\?"):
+        Hints(mpiox_buffers=4)
     with pytest.raises(TypeError):
         Hints("even")  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):

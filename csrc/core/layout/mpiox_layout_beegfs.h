@@ -22,13 +22,15 @@ typedef struct mpiox_beegfs_target {
     char alias[MPIOX_BEEGFS_NAME_BYTES]; /* name of that server */
 } mpiox_beegfs_target;
 
-typedef struct mpiox_beegfs_target2 {            /* since release 6 */
-    uint32_t index;                              /* input; the other fields are output */
-    uint32_t target_or_group;                    /* number of the target, or under BUDDY of the group of two targets */
-    uint32_t primary, secondary;                 /* under BUDDY: numbers of the targets of the group */
-    uint32_t primary_node, secondary_node;       /* numbers of the servers that have them */
-    char primary_alias[MPIOX_BEEGFS_NAME_BYTES]; /* names of these servers */
-    char secondary_alias[MPIOX_BEEGFS_NAME_BYTES];
+typedef struct mpiox_beegfs_target2 {              /* since release 6 */
+    uint32_t index;                                /* input; the other fields are output */
+    uint32_t target_or_group;                      /* number of the target; under BUDDY of the group of two targets */
+    uint32_t primary;                              /* under BUDDY: number of the primary target, else 0 */
+    uint32_t secondary;                            /* under BUDDY: number of the secondary target, else 0 */
+    uint32_t primary_node;                         /* number of the server that has the target, or the primary target */
+    uint32_t secondary_node;                       /* under BUDDY: that of the secondary target, else 0 */
+    char primary_alias[MPIOX_BEEGFS_NAME_BYTES];   /* name of the server `primary_node` */
+    char secondary_alias[MPIOX_BEEGFS_NAME_BYTES]; /* name of the server `secondary_node` */
 } mpiox_beegfs_target2;
 
 typedef struct mpiox_beegfs_file { /* for a new file in the folder of the descriptor */

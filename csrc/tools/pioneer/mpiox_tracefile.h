@@ -172,9 +172,9 @@ typedef struct mpiox_tracefile_record {
 
 typedef struct mpiox_tracefile_last {
     int64_t handle, file; /* of the layer's last record */
-    int64_t next;         /* its offset plus its size: the offset that is predicted */
-    int64_t size, result; /* of the layer's last record that had them */
-    bool result_is_size;  /* its result was its size */
+    int64_t next;         /* the predicted offset: offset plus size of the layer's last record that has an offset */
+    int64_t size, result; /* of the layer's last record; MPIOX_TRACEFILE_NONE: it has none */
+    bool result_is_size;  /* its result is its size */
 } mpiox_tracefile_last;
 
 typedef struct mpiox_tracefile_state {
